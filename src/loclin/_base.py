@@ -1,0 +1,418 @@
+"""What every locally linear classifier shares: the road from data to a fitted model and back.
+
+A fit walks validate -> iterate -> attributes. A subclass supplies the iterations (`_begin_fit`,
+`_begin_stream`), the scores (`_scores`) and the codes (`_codes`); it never overrides what is
+concrete here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from loclin import _scores
+from loclin._callbacks import CallbackSupportMixin, with_callbacks
+from loclin._checks import check_feature_scale, check_flag, check_number, check_weights
+from loclin._threads import threads_for
+
+
+class Rows(NamedTuple):
+    """Training rows: features, labels as 0 .. c - 1 (int32), weights of mean 1."""
+
+    X: Any
+    y: NDArray[Any]
+    weights: NDArray[Any]
+
+
+class Iterations(Protocol):
+    """A running fit: each call of `iterate` passes over the data once."""
+
+    def iterate(self, *, average: bool) -> float:
+        """Run one iteration and return the objective; average its iterates if asked."""
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the model as it stands."""
+
+    def accuracy(self, rows: Rows) -> float:
+        """Weighted accuracy of the model as it stands."""
+
+
+@dataclass
+class _Plateau:
+    """Tells when a value has stopped falling by `tol` for `patience` iterations in a row."""
+
+    tol: float
+    patience: int
+    best: float = np.inf
+    waited: int = 0
+
+    def reached(self, value: float) -> bool:
+        self.waited = 0 if value < self.best - self.tol else self.waited + 1
+        self.best = min(self.best, value)
+        return self.waited >= self.patience
+
+
+class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
+    """Abstract locally linear classifier."""
+
+    # What a subclass supplies.
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise where a parameter of the subclass is not valid."""
+
+    @abstractmethod
+    def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> Iterations:
+        """Prepare the iterations, the first ones (the start) included."""
+
+    @abstractmethod
+    def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
+        """Learn from some more rows of a stream, and set the fitted attributes."""
+
+    @abstractmethod
+    def _class_scores(self, X: Any) -> NDArray[Any]:
+        """Scores of the s scorers: (n, s)."""
+
+    @abstractmethod
+    def _codes(self, X: Any) -> NDArray[Any]:
+        """Codes behind the scores: (n, s, m)."""
+
+    # What the user calls.
+
+    @with_callbacks
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows. float32 stays float32; everything else becomes float64.
+        y : array-like of shape (n_samples,)
+            Class labels: strings, integers or booleans.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, at least 0 and not all 0.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data is not valid, or if training overflowed.
+        """
+        self._check_parameters()
+        self._check_shared_parameters()
+        continued = bool(self.warm_start) and hasattr(self, "local_coef_")
+        old_classes = self.classes_ if continued else None
+        X, y = self._validate_rows(X, y, reset=not continued)
+        check_classification_targets(y)
+        classes, labels = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has one class only ({classes[0]!r}); a classifier needs at least two. "
+                "Check that y is the target column and that the rows were not filtered by it."
+            )
+        if old_classes is not None and not np.array_equal(old_classes, classes):
+            raise ValueError(
+                f"With warm_start=True, y must have the classes of the earlier fit "
+                f"({old_classes}), got {classes}. Set warm_start=False to start afresh."
+            )
+        self.classes_ = classes
+        self._stream = None
+        rng = self._generator()
+        rows = self._weigh(X, labels, self._class_weights(labels), sample_weight)
+        rows, held_out = self._hold_out(rows)
+        with threads_for(self._products_per_batch(X.shape[1])):
+            self._run(rows, held_out, rng, sample_weight)
+        return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from some more rows of a stream.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Some rows; any number of them.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that will ever come; needed at the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : object
+            The classifier, able to predict.
+
+        Raises
+        ------
+        ValueError
+            If `classes` is missing at the first call or changed later, if y has a label outside
+            them, or if ``class_weight="balanced"`` (the class counts of a stream are not known:
+            pass sample_weight).
+        """
+        self._check_parameters()
+        self._check_shared_parameters()
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' needs the class counts of all the data, which a stream "
+                "does not tell. Pass a dict of weights, or sample_weight."
+            )
+        first = not hasattr(self, "classes_")
+        self._set_classes(classes, first)
+        if first:
+            self._stream, self._rng = None, self._generator()
+        elif not hasattr(self, "_rng"):
+            self._rng = self._generator()
+        X, y = self._validate_rows(X, y, reset=first and not hasattr(self, "local_coef_"))
+        rows = self._weigh(X, self._encode(y), self._class_weights(None), sample_weight, unit=False)
+        if len(rows.y):
+            with threads_for(self._products_per_batch(X.shape[1])):
+                self._continue_stream(rows, self._rng)
+            self._check_finite()
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Scores of the rows: (n,) for two classes (positive for the second), else (n, n_classes).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return _difference(self._class_scores(self._validate_new(X)), len(self.classes_))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Class labels of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        scores = self._class_scores(self._validate_new(X))
+        if scores.shape[1] == 1:
+            return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
+        return self.classes_[scores.argmax(axis=1)]
+
+    def local_weights(self, X: ArrayLike) -> Any:
+        """Return the code of each row: how much each local model counts there.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        codes : ndarray of shape (n_samples, n_scorers, n_models)
+            For codes that belong to a class.
+        """
+        return self._codes(self._validate_new(X))
+
+    def local_model(self, X: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the linear model that acts at each row: the exact explanation of its score.
+
+        ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for two classes
+        and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to rounding.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A few rows: the result has n_samples * n_classes * n_features numbers.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_samples, n_features) or (n_samples, n_classes, n_features)
+        intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        codes = self._codes(self._validate_new(X))
+        coef, intercept = _scores.combine_models(codes, self.local_coef_, self.local_intercept_)
+        n_classes = len(self.classes_)
+        return _difference(coef, n_classes), _difference(intercept + self.intercept_, n_classes)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # How it is done.
+
+    def _check_shared_parameters(self) -> None:
+        check_number("max_iter", self.max_iter, Integral, low=1)
+        check_number("tol", self.tol, Real, low=0, open_high=True)
+        check_number("n_iter_no_change", self.n_iter_no_change, Integral, low=1)
+        check_number("batch_size", self.batch_size, Integral, low=1)
+        check_number("validation_fraction", self.validation_fraction, low=0, high=1,
+                     open_low=True, open_high=True)  # fmt: skip
+        check_number("average", self.average, Integral, low=0,
+                     hint="it is the number of last iterations to average, 0 for none")  # fmt: skip
+        for name in ("early_stopping", "warm_start"):
+            check_flag(name, getattr(self, name))
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _validate_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
+        X, y = validate_data(
+            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        )
+        check_feature_scale(X)
+        if not reset and hasattr(self, "local_coef_"):
+            X = X.astype(self.local_coef_.dtype, copy=False)
+        return X, y
+
+    def _validate_new(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=self.local_coef_.dtype, order="C"
+        )
+
+    def _set_classes(self, classes: Any, first: bool) -> None:
+        if first:
+            if classes is None:
+                raise ValueError(
+                    "classes is needed at the first call of partial_fit: all labels that will ever "
+                    "come, for example classes=np.unique(y_all)."
+                )
+            self.classes_ = np.unique(np.asarray(classes))
+            if len(self.classes_) < 2:
+                raise ValueError(f"classes={classes!r} has fewer than two different labels.")
+        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
+            raise ValueError(
+                f"classes={classes!r} differs from the earlier ones, {self.classes_}. "
+                "Leave it out after the first call."
+            )
+
+    def _encode(self, y: NDArray[Any]) -> NDArray[Any]:
+        check_classification_targets(y)
+        unseen = np.setdiff1d(y, self.classes_)
+        if len(unseen):
+            raise ValueError(
+                f"y has labels that are not among the classes {self.classes_}: {unseen}. "
+                "Name every class in the first call of partial_fit."
+            )
+        return np.searchsorted(self.classes_, y)
+
+    def _class_weights(self, labels: NDArray[Any] | None) -> NDArray[Any] | None:
+        if self.class_weight is None:
+            return None
+        y = self.classes_ if labels is None else self.classes_[labels]
+        return compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+
+    @staticmethod
+    def _weigh(X: Any, labels: NDArray[Any], class_weights: NDArray[Any] | None,
+               sample_weight: Any, *, unit: bool = True) -> Rows:  # fmt: skip
+        """Weigh the rows (to mean 1 if `unit`) and leave out those of weight zero."""
+        weights = check_weights(sample_weight, len(labels), X.dtype)
+        labels = labels.astype(np.int32)
+        if class_weights is not None:
+            weights = weights * class_weights.astype(X.dtype)[labels]
+        kept = weights > 0
+        if not kept.all():
+            X, labels, weights = X[kept], labels[kept], weights[kept]
+        if unit:
+            weights = weights / weights.mean()
+        return Rows(X, labels, weights)
+
+    def _hold_out(self, rows: Rows) -> tuple[Rows, Rows | None]:
+        if not self.early_stopping:
+            return rows, None
+        try:
+            train, test = train_test_split(
+                np.arange(len(rows.y)), test_size=self.validation_fraction, stratify=rows.y,
+                random_state=check_random_state(self.random_state).randint(2**31 - 1),
+            )  # fmt: skip
+        except ValueError as error:
+            raise ValueError(
+                f"early_stopping=True cannot hold out validation_fraction={self.validation_fraction} "
+                f"of {len(rows.y)} rows: {error} Give more rows or set early_stopping=False."
+            ) from error
+        parts = [Rows(rows.X[part], rows.y[part], rows.weights[part]) for part in (train, test)]
+        return parts[0], parts[1]
+
+    def _products_per_batch(self, n_features: int) -> float:
+        return float(self.batch_size) * n_features * self.n_models * len(self.classes_)
+
+    def _run(self, rows: Rows, held_out: Rows | None, rng: np.random.Generator,
+             sample_weight: Any) -> None:  # fmt: skip
+        """Iterate until max_iter, or until a plateau and then `average` iterations more."""
+        seen = {"X": rows.X, "y": self.classes_[rows.y], "metadata": {"sample_weight": sample_weight}}
+        context = self._init_callback_context(max_subtasks=self.max_iter)
+        context.call_on_fit_task_begin(estimator=self, **seen)
+        iterations = self._begin_fit(rows, rng)
+        plateau = _Plateau(self.tol, self.n_iter_no_change)
+        self.objective_: list[float] = []
+        self.validation_scores_: list[float] = []
+        last, stopping = self.max_iter, False
+        while len(self.objective_) < last:
+            done = len(self.objective_)
+            task = context.subcontext(task_name="iteration")
+            task.call_on_fit_task_begin(estimator=self, **seen)
+            objective = iterations.iterate(average=done >= last - self.average)
+            self.objective_.append(objective)
+            watched, report = objective, f"objective {objective:.6g}"
+            if held_out is not None:
+                accuracy = iterations.accuracy(held_out)
+                self.validation_scores_.append(accuracy)
+                watched, report = -accuracy, f"{report}, validation accuracy {accuracy:.4f}"
+            if self.verbose:
+                print(f"{type(self).__name__}: iteration {done + 1}/{last}, {report}")
+            if not np.isfinite(objective):
+                break
+            stop = task.call_on_fit_task_end(
+                estimator=self, reconstruction_attributes=iterations.attributes, **seen
+            )
+            if not stopping and (stop or plateau.reached(watched)):
+                stopping = True
+                last = min(self.max_iter, done + 1 + self.average)
+        self.n_iter_ = len(self.objective_)
+        for name, value in iterations.attributes().items():
+            setattr(self, name, value)
+        self._check_finite()
+        context.call_on_fit_task_end(
+            estimator=self, reconstruction_attributes=dict, **seen
+        )
+
+    def _check_finite(self) -> None:
+        weights_finite = np.isfinite(self.local_coef_).all() and np.isfinite(self.local_intercept_).all()
+        if weights_finite and np.isfinite(self.objective_[-1]):
+            return
+        for name in ("local_coef_", "local_intercept_", "intercept_"):
+            self.__dict__.pop(name, None)
+        raise ValueError(
+            "Training overflowed: some weights are no longer finite. Scale the features first, for "
+            "example with make_pipeline(StandardScaler(), ...), or raise alpha."
+        )
+
+
+def _difference(by_class: NDArray[Any], n_classes: int) -> NDArray[Any]:
+    """Scorers to decisions, on axis 1: second minus first for two classes, all of them otherwise."""
+    if by_class.shape[1] == 1:
+        return by_class[:, 0]
+    return by_class[:, 1] - by_class[:, 0] if n_classes == 2 else by_class

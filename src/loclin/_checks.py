@@ -1,0 +1,84 @@
+"""Checks of parameters and data, with errors that name the cure."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+
+def check_number(
+    name: str, value: Any, kind: type = Real, *, low: float = -math.inf, high: float = math.inf,
+    open_low: bool = False, open_high: bool = False, hint: str = "",
+) -> None:  # fmt: skip
+    """Raise TypeError or ValueError unless `value` is a number of that kind in the interval."""
+    noun = "an integer" if kind is Integral else "a number"
+    interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+    valid = f"{name} must be {noun} in {interval}" + (f"; {hint}" if hint else "")
+    if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r} has type {type(value).__name__}; {valid}.")
+    inside = (low < value if open_low else low <= value) and (
+        value < high if open_high else value <= high
+    )
+    if not inside:  # also for NaN
+        raise ValueError(f"{name}={value!r} is not valid; {valid}.")
+
+
+def check_option(name: str, value: Any, options: Any) -> None:
+    """Raise ValueError unless `value` is one of the strings in `options`."""
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name}={value!r} is not valid; use one of {sorted(options)}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise TypeError unless `value` is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r} has type {type(value).__name__}; use True or False.")
+
+
+def check_feature_scale(X: Any) -> None:
+    """Raise ValueError where features are so large that a margin of 1 drowns in rounding."""
+    values = X if isinstance(X, np.ndarray) else X.data
+    if values.size == 0:
+        return
+    largest = max(float(values.max()), -float(values.min()))
+    limit = 1.0 / float(np.finfo(values.dtype).eps)
+    if largest > limit:
+        raise ValueError(
+            f"X has values as large as {largest:.3g}; in {values.dtype} training needs them below "
+            f"{limit:.3g}. Scale the features first, for example with "
+            "make_pipeline(StandardScaler(), ...)."
+        )
+
+
+def check_weights(sample_weight: Any, n_samples: int, dtype: Any) -> NDArray[Any]:
+    """Return the sample weights as an array, ones for None.
+
+    Raises
+    ------
+    ValueError
+        If the weights do not fit the rows, are not finite, are negative, or are all zero.
+    """
+    if sample_weight is None:
+        return np.ones(n_samples, dtype=dtype)
+    weights = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}; give one weight for each of the "
+            f"{n_samples} rows of X."
+        )
+    if weights.min() < 0:
+        row = int(np.argmin(weights))
+        raise ValueError(
+            f"sample_weight has negative values (row {row}: {weights[row]:g}); weights must be >= 0. "
+            "Use 0 to leave a row out."
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+    return weights.astype(dtype)

@@ -1,0 +1,26 @@
+"""One place for the compiler's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
+# Sums may be reordered (so that they vectorise) and products contracted; NaN and inf keep
+# their meaning, because the solvers test for them.
+_FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Compile `function` on its first call, without the GIL, and keep the result on disk.
+
+    Where no cache folder can be written (a read-only installation in a home that cannot be
+    written either), the function is compiled anew in every process instead of failing.
+    """
+    try:
+        return njit(nogil=True, cache=True, fastmath=_FASTMATH)(function)
+    except RuntimeError as error:
+        if "cannot cache" not in str(error):
+            raise
+        return njit(nogil=True, fastmath=_FASTMATH)(function)

@@ -1,0 +1,18 @@
+"""How many threads matrix products get while a model trains."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+# Multiply-adds in one batch's product below which a second BLAS thread costs more than it brings.
+_WORTH_A_THREAD = 1e7
+
+
+def threads_for(products_per_batch: float) -> AbstractContextManager[Any]:
+    """Keep small matrix products on one thread; leave large ones as the user set them."""
+    if products_per_batch < _WORTH_A_THREAD:
+        return threadpool_limits(limits=1, user_api="blas")
+    return nullcontext()

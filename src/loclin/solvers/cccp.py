@@ -1,0 +1,147 @@
+"""ML3's constrained concave-convex procedure (Algorithms 1 and 2 of the paper).
+
+Minimises, over the local models ``W`` (c, m, d) and ``b`` (c, m),
+
+    alpha/2 ||W||^2 + 1/(sum w) sum_i w_i loss(s(x_i, y_i) - max_{y != y_i} s(x_i, y)),
+    s(x, y) = || max(W_y x + b_y, 0) ||_q,
+
+by freezing, at every iteration, the codes of the true classes and taking one pass of SGD over the
+convex problem that remains (equation 13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from loclin.losses import Loss
+from loclin.projections import dual_exponent
+from loclin.solvers import cccp_fast
+from loclin.solvers.rows_fast import as_models, compiled_form, weights_for
+
+# Rows scored together when codes are frozen: large enough for BLAS, small enough for the cache.
+_FREEZE_BLOCK = 256
+
+
+@dataclass
+class CCCPSettings:
+    """What the iterations need to know besides the data.
+
+    `alpha` is the L2 strength, `p` the exponent of the ball, `s0` the start of the step counter in
+    passes, added again at every iteration.
+    """
+
+    alpha: float
+    n_models: int
+    p: float
+    loss: Loss
+    s0: float
+    batch_size: int
+    penalize_intercept: bool
+
+    @property
+    def radius(self) -> float:
+        """Radius of a ball that holds the optimum: ``alpha/2 ||W||^2 <= objective(0) = loss(0)``."""
+        from loclin.losses import loss_value
+
+        return float(np.sqrt(2.0 * loss_value(self.loss, 0.0) / self.alpha))
+
+
+def random_codes(rng: np.random.Generator, n: int, m: int, p: float, dtype: Any) -> NDArray[Any]:
+    """Draw `n` codes on the positive part of the p-norm sphere: uniform entries, normalised."""
+    codes = rng.random((n, m), dtype=dtype)
+    for block in np.array_split(codes, max(1, n // 4096)):
+        norms = np.linalg.norm(block, ord=p, axis=1, keepdims=True)
+        block /= np.maximum(norms, np.finfo(dtype).tiny)
+    return codes
+
+
+class CCCP:
+    """The state of the procedure: weights, step counter, running average.
+
+    Parameters
+    ----------
+    n_classes : int
+    settings : CCCPSettings
+    X : {ndarray, csr} of shape (n, d)
+        Only its kind, width and dtype are used here.
+    """
+
+    def __init__(self, X: Any, n_classes: int, settings: CCCPSettings) -> None:
+        self.settings = settings
+        self.n_classes = n_classes
+        self.is_sparse = sparse.issparse(X)
+        n_outputs = n_classes * settings.n_models
+        self.W = weights_for(X, n_outputs)
+        self.b = np.zeros(n_outputs, dtype=X.dtype)
+        self.t = 0.0
+        self._nothing = (np.zeros((0, 0), X.dtype), np.zeros(0, X.dtype))
+        self._sums = self._nothing
+        self._averaged = (0.0, 0.0)
+
+    def set_weights(self, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
+        """Start from given models: (c, m, d) and (c, m)."""
+        as_models(self.W, self.is_sparse, self.settings.n_models)[:] = coef
+        self.b[:] = intercept.ravel()
+
+    def start(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
+              rng: np.random.Generator) -> float:  # fmt: skip
+        """Fit the models to fixed codes, the same for every class, in one pass; return the objective."""
+        return self._pass(X, y, weights, codes, rng, start=True)
+
+    def iterate(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
+                rng: np.random.Generator, *, average: bool = False) -> float:  # fmt: skip
+        """One CCCP iteration; `codes` (n, m) is room for the frozen codes. Return the objective.
+
+        The objective is the running estimate gathered during the pass, with the penalty at its end.
+        """
+        order = np.argsort(y, kind="stable")
+        class_starts = np.searchsorted(y, np.arange(self.n_classes + 1), sorter=order)
+        cccp_fast.freeze_codes(
+            compiled_form(X), order, class_starts, self.W, self.b, dual_exponent(self.settings.p),
+            _FREEZE_BLOCK, codes,
+        )  # fmt: skip
+        del order
+        if average and self._sums is self._nothing:
+            self._sums = (np.zeros_like(self.W), np.zeros_like(self.b))
+        return self._pass(X, y, weights, codes, rng, average=average)
+
+    def _pass(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
+              rng: np.random.Generator, *, start: bool = False, average: bool = False) -> float:  # fmt: skip
+        s = self.settings
+        self.t, averaged, total_loss, self.n_updates = cccp_fast.sgd_pass(
+            compiled_form(X), y, weights, rng.permutation(len(y)), codes, self.W, self.b,
+            self._sums if average else self._nothing, self._averaged, self.t, s.alpha,
+            dual_exponent(s.p), int(s.loss), s.radius, s.batch_size, start, s.penalize_intercept,
+        )  # fmt: skip
+        if average:
+            self._averaged = averaged
+        return total_loss / float(weights.sum()) + self.penalty()
+
+    def penalty(self) -> float:
+        """``alpha/2 ||W||^2``, with the intercepts if they are penalised."""
+        total = float(np.vdot(self.W, self.W))
+        if self.settings.penalize_intercept:
+            total += float(np.vdot(self.b, self.b))
+        return 0.5 * self.settings.alpha * total
+
+    def current(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Mean of the iterates since averaging began, or the last iterate where it has not.
+
+        Fresh arrays in the layout of `W`; the procedure goes on undisturbed.
+        """
+        c, steps = self._averaged
+        if not steps:
+            return self.W.copy(), self.b.copy()
+        sum_W, sum_b = self._sums
+        mean_W = np.multiply(self.W, c / steps)
+        mean_W -= sum_W / steps
+        return mean_W, sum_b / steps
+
+    def forget_average(self) -> None:
+        """Begin averaging anew."""
+        self._sums, self._averaged = self._nothing, (0.0, 0.0)

@@ -1,0 +1,192 @@
+"""Compiled loops of ML3: freezing the codes of the true classes, and one pass of SGD.
+
+Local models are numbered class by class: models k * m .. k * m + m - 1 belong to class k.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from loclin._jit import jit
+from loclin._pooling_fast import argmax_code, best_class, dual_norm
+from loclin.losses import loss_slope, loss_value
+from loclin.solvers.rows_fast import add_outer, gather, row_buffer, score, squared_norm
+
+# Weights are kept as scale * W; below this the scale is multiplied out.
+_SMALLEST_SCALE = 1e-4
+
+
+@jit
+def freeze_codes(X, order, class_starts, W, b, q, block, codes):
+    """Write the maximising code of every row's true class (equation 11), at the weights given.
+
+    `order` lists the rows class by class, class k from class_starts[k]; one product per block of
+    rows of a class, which makes 1/c of the products of a pass.
+    """
+    m = codes.shape[1]
+    buffer = row_buffer(X, block, W.shape[1])
+    responses = np.empty((block, m), codes.dtype)
+    for k in range(class_starts.shape[0] - 1):
+        for start in range(class_starts[k], class_starts[k + 1], block):
+            rows = order[start : min(start + block, class_starts[k + 1])]
+            gather(X, rows, buffer)
+            score(X, rows, buffer, W, k * m, m, responses)
+            for i in range(rows.shape[0]):
+                for j in range(m):
+                    responses[i, j] += b[k * m + j]
+                norm = dual_norm(responses[i], 0, m, q)
+                argmax_code(responses[i], 0, m, q, norm, codes[rows[i]])
+
+
+@jit
+def _dot_code(code, row, first):
+    total = code.dtype.type(0)
+    for j in range(code.shape[0]):
+        total += code[j] * row[first + j]
+    return float(total)
+
+
+@jit
+def _rival(row, code, n_classes, q, label, start):
+    """Strongest wrong class and its score; in the starting pass every class has the row's code."""
+    m = code.shape[0]
+    if not start:
+        return best_class(row, n_classes, m, q, label)
+    best, winner = -math.inf, 0
+    for k in range(n_classes):
+        if k != label:
+            value = _dot_code(code, row, k * m)
+            if value > best:
+                best, winner = value, k
+    return winner, best
+
+
+@jit
+def _find_updates(rows, y, weights, codes, responses, n_classes, q, loss, start, update):
+    """Loss of a batch, and the two rank-one updates of every row that has a slope.
+
+    Entry 2e of `update` is for the true class, 2e + 1 for the rival.
+    """
+    update_row, update_class, update_code = update
+    m = codes.shape[1]
+    total, found = 0.0, 0
+    for i in range(rows.shape[0]):
+        row, label, code = responses[i], y[rows[i]], codes[rows[i]]
+        rival, rival_score = _rival(row, code, n_classes, q, label, start)
+        margin = _dot_code(code, row, label * m) - rival_score
+        total += weights[rows[i]] * loss_value(loss, margin)
+        slope = code.dtype.type(weights[rows[i]] * loss_slope(loss, margin))
+        if slope != 0:
+            update_row[found], update_class[found] = i, label
+            update_row[found + 1], update_class[found + 1] = i, rival
+            if start:
+                update_code[found + 1] = code
+            else:
+                argmax_code(row, rival * m, m, q, rival_score, update_code[found + 1])
+            for j in range(m):
+                update_code[found, j] = -slope * code[j]
+                update_code[found + 1, j] *= slope
+            found += 2
+    return total, found
+
+
+@jit
+def _norm(W, scale, b, with_intercept):
+    total = 0.0
+    for i in range(W.shape[0]):
+        row_total = W.dtype.type(0)
+        for f in range(W.shape[1]):
+            row_total += W[i, f] * W[i, f]
+        total += row_total
+    total *= scale * scale
+    if with_intercept:
+        for j in range(b.shape[0]):
+            total += b[j] * b[j]
+    return math.sqrt(total)
+
+
+@jit
+def sgd_pass(X, y, weights, order, codes, W, b, sums, averaged, t, alpha, q, loss, radius, batch, start,
+             penalize_intercept):  # fmt: skip
+    """One pass of stochastic gradient descent over the rows in `order` (Algorithm 2), in place.
+
+    A batch is scored by one product; then its rows take the steps s = t + 1, t + 2, ... of size
+    1 / (alpha s). With shrinkage (1 - 1 / s) those steps telescope: after the batch every row's
+    step has become 1 / (alpha s_end), and the old weights have shrunk by s_start / s_end. With
+    batch = 1 this is Algorithm 2 to rounding.
+
+    The weights are scale * W. Averaging keeps ``sums = sum of c * update`` where c sums the scales
+    before the update; then the sum of all iterates is c * W - sums, at the price of the updates
+    only.
+
+    Returns (t, averaged, sum of weighted losses, updates / 2); `averaged` is (c, number of steps).
+    """
+    sum_W, sum_b = sums
+    averaging = sum_W.shape[0] > 0
+    c, n_averaged = averaged
+    n, m = order.shape[0], codes.shape[1]
+    dtype = codes.dtype.type
+    buffer = row_buffer(X, batch, W.shape[1])
+    responses = np.empty((batch, b.shape[0]), codes.dtype)
+    update_code = np.empty((2 * batch, m), codes.dtype)
+    update_row, update_class = np.empty(2 * batch, np.int64), np.empty(2 * batch, np.int64)
+    update = (update_row, update_class, update_code)
+    scale, total_loss, n_updates = 1.0, 0.0, 0
+    bound = _norm(W, scale, b, penalize_intercept)
+    for first in range(0, n, batch):
+        rows = order[first : min(first + batch, n)]
+        gather(X, rows, buffer)
+        score(X, rows, buffer, W, 0, b.shape[0], responses)
+        scale_ = dtype(scale)
+        for i in range(rows.shape[0]):
+            for j in range(b.shape[0]):
+                responses[i, j] = scale_ * responses[i, j] + b[j]
+        batch_loss, found = _find_updates(
+            rows, y, weights, codes, responses, b.shape[0] // m, q, loss, start, update
+        )
+        total_loss += batch_loss
+        n_updates += found // 2
+
+        shrink = t / (t + rows.shape[0])
+        t += rows.shape[0]
+        if shrink > 0.0:
+            scale *= shrink
+        else:
+            W[:] = 0
+        bound *= shrink
+        if penalize_intercept:
+            b *= dtype(shrink)
+        step = 1.0 / (alpha * t)
+        for e in range(found):
+            row, offset, code = rows[update_row[e]], update_class[e] * m, update_code[e]
+            add_outer(X, row, buffer, update_row[e], code, offset, W, dtype(step / scale))
+            if averaging:
+                add_outer(X, row, buffer, update_row[e], code, offset, sum_W, dtype(c * step / scale))
+            code_norm2 = 0.0
+            for j in range(m):
+                b[offset + j] += dtype(step) * code[j]
+                code_norm2 += code[j] * code[j]
+            bound += step * math.sqrt(code_norm2 * (squared_norm(X, row) + 1.0))
+
+        # Projection onto the ball that holds the optimum. The true norm is computed only when the
+        # triangle inequality cannot exclude that it left the ball.
+        if bound > radius:
+            bound = _norm(W, scale, b, penalize_intercept)
+            if bound > radius:
+                scale *= radius / bound
+                if penalize_intercept:
+                    b *= dtype(radius / bound)
+                bound = radius
+        if scale < _SMALLEST_SCALE:
+            W *= dtype(scale)
+            c /= scale
+            scale = 1.0
+        if averaging:
+            c += scale * rows.shape[0]
+            n_averaged += rows.shape[0]
+            for j in range(b.shape[0]):
+                sum_b[j] += dtype(rows.shape[0]) * b[j]
+    W *= dtype(scale)
+    return t, (c / scale, n_averaged), total_loss, n_updates
