@@ -20,6 +20,14 @@ from loclin.solvers.cccp import CCCP, CCCPSettings, random_codes
 from loclin.solvers.rows_fast import as_models
 
 
+# Rows of a stream learned at once: at most so many share one refresh of the codes.
+_STREAM_BLOCK = 10_000
+# Rows for every class and model that a stream gives random codes at its beginning.
+_STREAM_START = 20
+# First step of a stream, in units of 1 / (mean ||x||^2 + 1).
+_STREAM_STEP = 1.0
+
+
 class ML3Classifier(LocallyLinearClassifier):
     """TODO"""
 
@@ -35,6 +43,7 @@ class ML3Classifier(LocallyLinearClassifier):
         init: str = "random",
         average: int = 5,
         s0: float = 1.0,
+        revive: bool = True,
         penalize_intercept: bool = True,
         tol: float = 1e-4,
         n_iter_no_change: int = 5,
@@ -54,6 +63,7 @@ class ML3Classifier(LocallyLinearClassifier):
         self.init = init
         self.average = average
         self.s0 = s0
+        self.revive = revive
         self.penalize_intercept = penalize_intercept
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
@@ -73,13 +83,14 @@ class ML3Classifier(LocallyLinearClassifier):
         check_option("loss", self.loss, LOSSES)
         check_option("init", self.init, {"random", "kmeans"})
         check_number("s0", self.s0, low=0, open_low=True, open_high=True)
+        check_flag("revive", self.revive)
         check_flag("penalize_intercept", self.penalize_intercept)
 
     def _settings(self, alpha: float) -> CCCPSettings:
         return CCCPSettings(
             alpha=alpha, n_models=int(self.n_models), p=float(self.p), loss=LOSSES[self.loss],
             s0=float(self.s0), batch_size=int(self.batch_size),
-            penalize_intercept=bool(self.penalize_intercept),
+            penalize_intercept=bool(self.penalize_intercept), revive=bool(self.revive),
         )  # fmt: skip
 
     def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> _Fit:
@@ -98,7 +109,16 @@ class ML3Classifier(LocallyLinearClassifier):
         return fit
 
     def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
-        raise NotImplementedError
+        if self._stream is None:
+            solver = CCCP(rows.X, len(self.classes_), self._settings(1.0))
+            self._stream = _Stream(solver, rng)
+            if hasattr(self, "local_coef_"):
+                self._stream.follow(self.local_coef_, self.local_intercept_, self.alpha_, self.t_)
+        alpha = None if self.alpha == "auto" else float(self.alpha)
+        self.alpha_, objective = self._stream.learn(rows, alpha)
+        self.objective_ = [objective]
+        for name, value in self._stream.attributes().items():
+            setattr(self, name, value)
 
     def _class_scores(self, X: Any) -> NDArray[Any]:
         return _scores.pooled_scores(
@@ -155,6 +175,90 @@ class _Fit:
             dual_exponent(self.solver.settings.p),
         )  # fmt: skip
         return float(np.average(scores.argmax(axis=1) == rows.y, weights=rows.weights))
+
+
+class _Stream:
+    """ML3 on rows that come once.
+
+    Rows are learned in blocks (a call's rows, cut at `_STREAM_BLOCK`): a block is one CCCP
+    iteration, its codes frozen at the weights it meets. The first rows, before the models mean
+    anything, get random codes. Unless given, alpha follows the rule of `auto_alpha` for the rows
+    seen so far. The model is a running average of the iterates that forgets the early ones.
+    """
+
+    def __init__(self, solver: CCCP, rng: np.random.Generator) -> None:
+        self.solver, self.rng = solver, rng
+        self.n_seen = 0
+        self.weight_sum = 0.0
+        self.squared_norm_sum = 0.0
+        self.n_averaged = 0
+        self.mean: tuple[NDArray[Any], NDArray[Any]] | None = None
+        self.followed: tuple[float, float] | None = None
+
+    def follow(self, coef: NDArray[Any], intercept: NDArray[Any], alpha: float, t: float) -> None:
+        """Go on from a finished fit: its weights, its alpha, its step counter."""
+        self.solver.set_weights(coef, intercept)
+        self.followed = (alpha, float(t))
+
+    def learn(self, rows: Rows, alpha: float | None) -> tuple[float, float]:
+        """Learn from the rows; return alpha and the objective over them."""
+        n = len(rows.y)
+        total = 0.0
+        n_blocks = -(-n // _STREAM_BLOCK)
+        for part in np.array_split(np.arange(n), n_blocks):
+            block = slice(part[0], part[-1] + 1)
+            used, objective = self._learn_block(
+                Rows(rows.X[block], rows.y[block], rows.weights[block]), alpha
+            )
+            total += len(part) * objective
+        return used, total / n
+
+    def _learn_block(self, rows: Rows, alpha: float | None) -> tuple[float, float]:
+        X, y, weights = rows
+        solver, n = self.solver, len(y)
+        m = solver.settings.n_models
+        starting = self.followed is None and self.n_seen < _STREAM_START * m * solver.n_classes
+        self.n_seen += n
+        self.weight_sum += float(weights.sum(dtype=np.float64))
+        self.squared_norm_sum += n * mean_squared_norm(X)
+        mean_norm2 = self.squared_norm_sum / self.n_seen
+        if self.followed is not None:
+            alpha, solver.t = self.followed[0], self.followed[1] + self.n_seen - n
+        else:
+            alpha = alpha or auto_alpha(mean_norm2, self.n_seen)
+            solver.t = self.n_seen - n + (mean_norm2 + 1.0) / (alpha * _STREAM_STEP)
+        solver.settings = replace(solver.settings, alpha=alpha)
+        weights = weights * X.dtype.type(self.n_seen / self.weight_sum)
+        if starting:
+            codes = random_codes(self.rng, n, m, solver.settings.p, X.dtype)
+            return alpha, solver.start(X, y, weights, codes, self.rng)
+        codes = np.empty((n, m), X.dtype)
+        solver.forget_average()
+        objective = solver.iterate(X, y, weights, codes, self.rng, average=True)
+        self._fold(solver.current(), n)
+        return alpha, objective
+
+    def _fold(self, block_mean: tuple[NDArray[Any], NDArray[Any]], n: int) -> None:
+        """Fold a block's mean iterate into the running average (polynomial decay, degree 3)."""
+        if self.mean is None:
+            self.mean = block_mean
+        else:
+            share = min(1.0, 4.0 * n / (self.n_averaged + 4.0 * n))
+            for mean, new in zip(self.mean, block_mean, strict=True):
+                mean += mean.dtype.type(share) * (new - mean)
+        self.n_averaged += n
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the model as it stands."""
+        W, b = self.mean if self.mean is not None else (self.solver.W, self.solver.b)
+        m = self.solver.settings.n_models
+        return {
+            "local_coef_": as_models(W, self.solver.is_sparse, m),
+            "local_intercept_": b.reshape(-1, m),
+            "intercept_": np.zeros(self.solver.n_classes, b.dtype),
+            "n_iter_": 1,
+            "t_": int(self.solver.t),
+        }
 
 
 def mean_squared_norm(X: Any) -> float:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from loclin._jit import jit
 
 # Sums of powers are trusted between these bounds, in float32 as in float64; outside them the
@@ -18,77 +20,105 @@ _TINY, _HUGE = 1e-30, 1e30
 
 
 @jit
-def _largest(row, first, m):
-    top = row[first]
-    for j in range(first + 1, first + m):
-        top = max(top, row[j])
-    return top
+def sums_powers(q):
+    """Whether classes are pooled by plain sums of q-th powers, the fast way."""
+    return q <= 8.0
 
 
 @jit
-def has_power_sum(q):
-    """Whether `power_sum` knows the exponent `q`."""
-    return q == 2.0 or q == 3.0 or q == 4.0
+def sum_positive_powers(responses, n, scale, b, q, powers, ones, sums):
+    """Turn products into responses, in place, and sum their positive q-th powers by class.
+
+    ``responses = scale * responses + b`` for the first `n` rows; ``sums[i, k]`` is the sum over the
+    models of class k of ``max(response, 0)^q``. Powers are taken over whole rows, which vectorises
+    for any number of models, and summed by one BLAS call.
+    """
+    zero = responses.dtype.type(0)
+    width = responses.shape[1]
+    for i in range(n):
+        row, power = responses[i], powers[i]
+        if q == 3.0:
+            for j in range(width):
+                row[j] = scale * row[j] + b[j]
+                r = max(row[j], zero)
+                power[j] = r * r * r
+        elif q == 2.0:
+            for j in range(width):
+                row[j] = scale * row[j] + b[j]
+                r = max(row[j], zero)
+                power[j] = r * r
+        elif q == 4.0:
+            for j in range(width):
+                row[j] = scale * row[j] + b[j]
+                r = max(row[j], zero)
+                power[j] = (r * r) * (r * r)
+        elif q == 1.0:
+            for j in range(width):
+                row[j] = scale * row[j] + b[j]
+                power[j] = max(row[j], zero)
+        else:
+            for j in range(width):
+                row[j] = scale * row[j] + b[j]
+                power[j] = max(row[j], zero) ** q
+    m = ones.shape[0]
+    np.dot(powers[:n].reshape(n * (width // m), m), ones, sums[:n].reshape(n * (width // m)))
 
 
 @jit
-def power_sum(row, first, m, q):
-    """Sum of the q-th powers of the positive parts, for q = 2, 3, 4; no power is called."""
-    zero = row.dtype.type(0)
-    total = zero
+def _root(total, q):
+    """q-th root."""
     if q == 2.0:
-        for j in range(first, first + m):
-            r = max(row[j], zero)
-            total += r * r
-    elif q == 3.0:
-        for j in range(first, first + m):
-            r = max(row[j], zero)
-            total += r * r * r
-    else:
-        for j in range(first, first + m):
-            r = max(row[j], zero)
-            total += r * r * r * r
-    return total
+        return math.sqrt(total)
+    if q == 1.0:
+        return total
+    return total ** (1.0 / q)
 
 
 @jit
 def dual_norm(row, first, m, q):
-    """``|| max(row[first : first + m], 0) ||_q`` for any q in [1, inf]."""
-    if q == 1.0:
-        zero = row.dtype.type(0)
-        total = zero
-        for j in range(first, first + m):
-            total += max(row[j], zero)
-        return float(total)
-    if has_power_sum(q):
-        total = power_sum(row, first, m, q)
-        if _TINY < total < _HUGE:
-            return math.sqrt(total) if q == 2.0 else float(total) ** (1.0 / q)
-    top = float(_largest(row, first, m))
-    if not top > 0.0 or math.isinf(q) or math.isinf(top):
-        return top if not top <= 0.0 else 0.0
-    careful = 0.0
+    """``|| max(row[first : first + m], 0) ||_q`` for any q in [1, inf], whatever the scale."""
+    top = row[first]
+    for j in range(first + 1, first + m):
+        top = max(top, row[j])
+    top = float(top)
+    if not top > 0.0:
+        return 0.0
+    if math.isinf(q) or math.isinf(top):
+        return top
+    total = 0.0
     for j in range(first, first + m):
         if row[j] > 0:
-            careful += (row[j] / top) ** q
-    return top * careful ** (1.0 / q)
+            r = row[j] / top
+            if q == 3.0:
+                total += r * r * r
+            elif q == 2.0:
+                total += r * r
+            else:
+                total += r**q
+    return top * _root(total, q)
 
 
 @jit
-def best_class(row, n_classes, m, q, without):
+def pooled_norm(total, row, first, m, q):
+    """Dual norm from the sum of powers where that can be trusted, else from the responses."""
+    if _TINY < total < _HUGE:
+        return _root(float(total), q)
+    return dual_norm(row, first, m, q)
+
+
+@jit
+def best_class(row, sums, n_classes, m, q, without):
     """Class with the largest dual norm, and that norm, leaving out the class `without`.
 
-    Ties go to the lower class. Powers are compared before any root is taken.
+    Ties go to the lower class. Sums of powers are compared before any root is taken.
     """
     best, winner = -1.0, 0
-    if has_power_sum(q):
+    if sums_powers(q):
         for k in range(n_classes):
-            if k != without:
-                value = float(power_sum(row, k * m, m, q))
-                if value > best:
-                    best, winner = value, k
+            if k != without and sums[k] > best:
+                best, winner = float(sums[k]), k
         if _TINY < best < _HUGE:
-            return winner, math.sqrt(best) if q == 2.0 else best ** (1.0 / q)
+            return winner, _root(best, q)
         best = -1.0
     for k in range(n_classes):
         if k != without:
@@ -141,9 +171,18 @@ def argmax_code_rows(scores, q, codes):
 
 
 @jit
-def pool_rows(responses, m, q, pooled):
-    """Dual norm of every class of every row: (n, s * m) responses to (n, s) scores."""
-    for i in range(responses.shape[0]):
-        row = responses[i]
-        for k in range(pooled.shape[1]):
-            pooled[i, k] = dual_norm(row, k * m, m, q)
+def pool_rows(responses, b, q, powers, ones, sums):
+    """Dual norm of every class of every row, from products: (n, s * m) to `sums` (n, s).
+
+    `b` is added first, in place; `powers` has room for the responses, `ones` is m ones.
+    """
+    n, m = responses.shape[0], ones.shape[0]
+    one = responses.dtype.type(1)
+    if sums_powers(q):
+        sum_positive_powers(responses, n, one, b, q, powers, ones, sums)
+    else:
+        sums[:] = 0
+        responses += b
+    for i in range(n):
+        for k in range(sums.shape[1]):
+            sums[i, k] = pooled_norm(sums[i, k], responses[i], k * m, m, q)

@@ -20,8 +20,8 @@ from loclin import _pooling_fast
 _BLOCK_BYTES = 2**20
 
 
-def local_scores(
-    X: Any, coef: NDArray[Any], intercept: NDArray[Any]
+def local_products(
+    X: Any, coef: NDArray[Any]
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield (rows, responses) block by block; the responses are overwritten by the next block.
 
@@ -29,16 +29,14 @@ def local_scores(
     ----------
     X : {ndarray, csr} of shape (n, d)
     coef : ndarray of shape (s, m, d)
-    intercept : ndarray of shape (s, m)
 
     Yields
     ------
     rows : slice
     responses : ndarray of shape (n_rows, s * m)
-        ``w_yj . x + b_yj`` for every scorer y and model j.
+        ``w_yj . x`` for every scorer y and model j, without the intercepts.
     """
     W = coef.reshape(-1, coef.shape[-1])
-    b = intercept.ravel()
     n, width = X.shape[0], len(W)
     size = min(max(16, _BLOCK_BYTES // max(1, width * W.itemsize)), max(1, n))
     is_sparse = sparse.issparse(X)
@@ -51,7 +49,6 @@ def local_scores(
             responses = X[rows] @ transposed
         else:
             responses = np.matmul(X[rows], W.T, out=room[: rows.stop - first])
-        responses += b
         yield rows, responses
 
 
@@ -60,8 +57,12 @@ def pooled_scores(
 ) -> NDArray[Any]:
     """Score of every scorer by dual-norm pooling: ``|| max(W_y x + b_y, 0) ||_q``, (n, s)."""
     pooled = np.empty((X.shape[0], len(coef)), dtype=coef.dtype)
-    for rows, responses in local_scores(X, coef, intercept):
-        _pooling_fast.pool_rows(responses, coef.shape[1], q, pooled[rows])
+    b, ones = intercept.ravel(), np.ones(coef.shape[1], coef.dtype)
+    powers = np.empty((0, 0), coef.dtype)
+    for rows, products in local_products(X, coef):
+        if len(powers) < len(products):
+            powers = np.empty_like(products)
+        _pooling_fast.pool_rows(products, b, q, powers, ones, pooled[rows])
     return pooled
 
 
@@ -71,7 +72,8 @@ def pooling_codes(
     """Codes behind `pooled_scores`: (n, s, m)."""
     s, m, _ = coef.shape
     codes = np.empty((X.shape[0], s, m), dtype=coef.dtype)
-    for rows, responses in local_scores(X, coef, intercept):
+    for rows, responses in local_products(X, coef):
+        responses += intercept.ravel()
         _pooling_fast.argmax_code_rows(responses.reshape(-1, m), q, codes[rows].reshape(-1, m))
     return codes
 

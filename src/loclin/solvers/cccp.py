@@ -32,7 +32,8 @@ class CCCPSettings:
     """What the iterations need to know besides the data.
 
     `alpha` is the L2 strength, `p` the exponent of the ball, `s0` the start of the step counter in
-    passes, added again at every iteration.
+    passes, added again at every iteration; `revive` gives a row whose true class has no positive
+    response to that class's strongest model.
     """
 
     alpha: float
@@ -42,6 +43,7 @@ class CCCPSettings:
     s0: float
     batch_size: int
     penalize_intercept: bool
+    revive: bool
 
     @property
     def radius(self) -> float:
@@ -103,7 +105,7 @@ class CCCP:
         class_starts = np.searchsorted(y, np.arange(self.n_classes + 1), sorter=order)
         cccp_fast.freeze_codes(
             compiled_form(X), order, class_starts, self.W, self.b, dual_exponent(self.settings.p),
-            _FREEZE_BLOCK, codes,
+            _FREEZE_BLOCK, self.settings.revive, codes,
         )  # fmt: skip
         del order
         if average and self._sums is self._nothing:

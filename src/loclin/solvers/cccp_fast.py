@@ -10,7 +10,13 @@ import math
 import numpy as np
 
 from loclin._jit import jit
-from loclin._pooling_fast import argmax_code, best_class, dual_norm
+from loclin._pooling_fast import (
+    argmax_code,
+    best_class,
+    dual_norm,
+    sum_positive_powers,
+    sums_powers,
+)
 from loclin.losses import loss_slope, loss_value
 from loclin.solvers.rows_fast import add_outer, gather, row_buffer, score, squared_norm
 
@@ -19,8 +25,12 @@ _SMALLEST_SCALE = 1e-4
 
 
 @jit
-def freeze_codes(X, order, class_starts, W, b, q, block, codes):
+def freeze_codes(X, order, class_starts, W, b, q, block, revive, codes):
     """Write the maximising code of every row's true class (equation 11), at the weights given.
+
+    Where no response of the true class is positive, the maximiser is zero and the row can never
+    pull its class back. With `revive` such a row is given to the class's strongest model. Any code
+    in the ball bounds the class's score from below, so the convex problem still bounds ML3's loss.
 
     `order` lists the rows class by class, class k from class_starts[k]; one product per block of
     rows of a class, which makes 1/c of the products of a pass.
@@ -38,6 +48,8 @@ def freeze_codes(X, order, class_starts, W, b, q, block, codes):
                     responses[i, j] += b[k * m + j]
                 norm = dual_norm(responses[i], 0, m, q)
                 argmax_code(responses[i], 0, m, q, norm, codes[rows[i]])
+                if revive and not norm > 0.0:
+                    codes[rows[i], responses[i].argmax()] = 1
 
 
 @jit
@@ -49,11 +61,11 @@ def _dot_code(code, row, first):
 
 
 @jit
-def _rival(row, code, n_classes, q, label, start):
+def _rival(row, sums, code, n_classes, q, label, start):
     """Strongest wrong class and its score; in the starting pass every class has the row's code."""
     m = code.shape[0]
     if not start:
-        return best_class(row, n_classes, m, q, label)
+        return best_class(row, sums, n_classes, m, q, label)
     best, winner = -math.inf, 0
     for k in range(n_classes):
         if k != label:
@@ -64,7 +76,7 @@ def _rival(row, code, n_classes, q, label, start):
 
 
 @jit
-def _find_updates(rows, y, weights, codes, responses, n_classes, q, loss, start, update):
+def _find_updates(rows, y, weights, codes, responses, sums, q, loss, start, update):
     """Loss of a batch, and the two rank-one updates of every row that has a slope.
 
     Entry 2e of `update` is for the true class, 2e + 1 for the rival.
@@ -74,7 +86,7 @@ def _find_updates(rows, y, weights, codes, responses, n_classes, q, loss, start,
     total, found = 0.0, 0
     for i in range(rows.shape[0]):
         row, label, code = responses[i], y[rows[i]], codes[rows[i]]
-        rival, rival_score = _rival(row, code, n_classes, q, label, start)
+        rival, rival_score = _rival(row, sums[i], code, sums.shape[1], q, label, start)
         margin = _dot_code(code, row, label * m) - rival_score
         total += weights[rows[i]] * loss_value(loss, margin)
         slope = code.dtype.type(weights[rows[i]] * loss_slope(loss, margin))
@@ -130,6 +142,8 @@ def sgd_pass(X, y, weights, order, codes, W, b, sums, averaged, t, alpha, q, los
     dtype = codes.dtype.type
     buffer = row_buffer(X, batch, W.shape[1])
     responses = np.empty((batch, b.shape[0]), codes.dtype)
+    powers, ones = np.empty_like(responses), np.ones(m, codes.dtype)
+    class_sums = np.empty((batch, b.shape[0] // m), codes.dtype)
     update_code = np.empty((2 * batch, m), codes.dtype)
     update_row, update_class = np.empty(2 * batch, np.int64), np.empty(2 * batch, np.int64)
     update = (update_row, update_class, update_code)
@@ -139,12 +153,16 @@ def sgd_pass(X, y, weights, order, codes, W, b, sums, averaged, t, alpha, q, los
         rows = order[first : min(first + batch, n)]
         gather(X, rows, buffer)
         score(X, rows, buffer, W, 0, b.shape[0], responses)
-        scale_ = dtype(scale)
-        for i in range(rows.shape[0]):
-            for j in range(b.shape[0]):
-                responses[i, j] = scale_ * responses[i, j] + b[j]
+        if sums_powers(q):
+            sum_positive_powers(
+                responses, rows.shape[0], dtype(scale), b, q, powers, ones, class_sums
+            )
+        else:
+            for i in range(rows.shape[0]):
+                for j in range(b.shape[0]):
+                    responses[i, j] = dtype(scale) * responses[i, j] + b[j]
         batch_loss, found = _find_updates(
-            rows, y, weights, codes, responses, b.shape[0] // m, q, loss, start, update
+            rows, y, weights, codes, responses, class_sums, q, loss, start, update
         )
         total_loss += batch_loss
         n_updates += found // 2
