@@ -288,7 +288,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         return X, y
 
     def _validate_new(self, X: Any) -> Any:
-        check_is_fitted(self)
+        check_is_fitted(self, "local_coef_")
         return validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=self.local_coef_.dtype, order="C"
         )

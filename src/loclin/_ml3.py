@@ -24,8 +24,8 @@ from loclin.solvers.rows_fast import as_models
 _STREAM_BLOCK = 10_000
 # Rows for every class and model that a stream gives random codes at its beginning.
 _STREAM_START = 20
-# First step of a stream, in units of 1 / (mean ||x||^2 + 1).
-_STREAM_STEP = 1.0
+# First step of a stream: smaller than that of a fit, since with alpha falling as 1/n it stays.
+_STREAM_ETA0 = 1.0
 
 
 class ML3Classifier(LocallyLinearClassifier):
@@ -42,6 +42,7 @@ class ML3Classifier(LocallyLinearClassifier):
         batch_size: int = 64,
         init: str = "random",
         average: int = 5,
+        eta0: float = 10.0,
         s0: float = 1.0,
         revive: bool = True,
         penalize_intercept: bool = True,
@@ -62,6 +63,7 @@ class ML3Classifier(LocallyLinearClassifier):
         self.batch_size = batch_size
         self.init = init
         self.average = average
+        self.eta0 = eta0
         self.s0 = s0
         self.revive = revive
         self.penalize_intercept = penalize_intercept
@@ -80,8 +82,9 @@ class ML3Classifier(LocallyLinearClassifier):
         if self.alpha != "auto":
             check_number("alpha", self.alpha, low=0, open_low=True, open_high=True,
                          hint='or "auto"')  # fmt: skip
-        check_option("loss", self.loss, LOSSES)
+        check_option("loss", self.loss, {"hinge", "logistic"})
         check_option("init", self.init, {"random", "kmeans"})
+        check_number("eta0", self.eta0, low=0, open_low=True, hint="inf is the paper's")
         check_number("s0", self.s0, low=0, open_low=True, open_high=True)
         check_flag("revive", self.revive)
         check_flag("penalize_intercept", self.penalize_intercept)
@@ -89,23 +92,20 @@ class ML3Classifier(LocallyLinearClassifier):
     def _settings(self, alpha: float) -> CCCPSettings:
         return CCCPSettings(
             alpha=alpha, n_models=int(self.n_models), p=float(self.p), loss=LOSSES[self.loss],
-            s0=float(self.s0), batch_size=int(self.batch_size),
+            batch_size=int(self.batch_size),
             penalize_intercept=bool(self.penalize_intercept), revive=bool(self.revive),
         )  # fmt: skip
 
     def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> _Fit:
-        n = len(rows.y)
-        if self.alpha == "auto":
-            self.alpha_ = auto_alpha(mean_squared_norm(rows.X), n)
-        else:
-            self.alpha_ = float(self.alpha)
+        n, norm2 = len(rows.y), mean_squared_norm(rows.X)
+        self.alpha_ = auto_alpha(norm2, n) if self.alpha == "auto" else float(self.alpha)
         solver = CCCP(rows.X, len(self.classes_), self._settings(self.alpha_))
-        fit = _Fit(solver, rows, rng)
+        schedule = step_offset(self.alpha_, norm2, self.eta0), self.s0 * n
         if self.warm_start and hasattr(self, "local_coef_"):
             solver.set_weights(self.local_coef_, self.local_intercept_)
-            fit.n_passes = self.t_ // n
-        else:
-            fit.start(self.init)
+            return _Fit(solver, rows, rng, *schedule, n_passes=self.t_ // n)
+        fit = _Fit(solver, rows, rng, *schedule)
+        fit.start(self.init)
         return fit
 
     def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
@@ -134,27 +134,30 @@ class ML3Classifier(LocallyLinearClassifier):
 class _Fit:
     """ML3's iterations over rows held in memory."""
 
-    def __init__(self, solver: CCCP, rows: Rows, rng: np.random.Generator) -> None:
+    def __init__(self, solver: CCCP, rows: Rows, rng: np.random.Generator, t_start: float,
+                 t_pass: float, n_passes: int = 0) -> None:  # fmt: skip
         self.solver, self.rows, self.rng = solver, rows, rng
-        self.n_passes = 0
+        self.t_start, self.t_pass, self.n_passes = t_start, t_pass, n_passes
         self.codes: NDArray[Any] | None = None
-        self.mean: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     def start(self, init: str) -> None:
+        """Fit the models to starting codes, in one pass."""
         X, y, weights = self.rows
         s = self.solver.settings
         if init == "kmeans":
             self.codes = kmeans_codes(X, s.n_models, self.rng)
         else:
             self.codes = random_codes(self.rng, len(y), s.n_models, s.p, X.dtype)
+        self.solver.t = self.t_start
         self.solver.start(X, y, weights, self.codes, self.rng)
         self.n_passes = 1
 
     def iterate(self, *, average: bool) -> float:
+        """Freeze the codes of the true classes, and pass once over the rows."""
         X, y, weights = self.rows
         if self.codes is None:
             self.codes = np.empty((len(y), self.solver.settings.n_models), X.dtype)
-        self.solver.t = self.solver.settings.s0 * self.n_passes * len(y)
+        self.solver.t = self.t_start + self.n_passes * self.t_pass
         self.n_passes += 1
         return self.solver.iterate(X, y, weights, self.codes, self.rng, average=average)
 
@@ -223,10 +226,10 @@ class _Stream:
         self.squared_norm_sum += n * mean_squared_norm(X)
         mean_norm2 = self.squared_norm_sum / self.n_seen
         if self.followed is not None:
-            alpha, solver.t = self.followed[0], self.followed[1] + self.n_seen - n
+            alpha, passed = self.followed
         else:
-            alpha = alpha or auto_alpha(mean_norm2, self.n_seen)
-            solver.t = self.n_seen - n + (mean_norm2 + 1.0) / (alpha * _STREAM_STEP)
+            alpha, passed = alpha or auto_alpha(mean_norm2, self.n_seen), 0.0
+        solver.t = passed + self.n_seen - n + step_offset(alpha, mean_norm2, _STREAM_ETA0)
         solver.settings = replace(solver.settings, alpha=alpha)
         weights = weights * X.dtype.type(self.n_seen / self.weight_sum)
         if starting:
@@ -257,7 +260,7 @@ class _Stream:
             "local_intercept_": b.reshape(-1, m),
             "intercept_": np.zeros(self.solver.n_classes, b.dtype),
             "n_iter_": 1,
-            "t_": int(self.solver.t),
+            "t_": self.n_seen + (int(self.followed[1]) if self.followed else 0),
         }
 
 
@@ -270,6 +273,11 @@ def mean_squared_norm(X: Any) -> float:
 def auto_alpha(mean_squared_norm: float, n_samples: float) -> float:
     """The default L2 strength."""
     return (0.3 + 0.02 * mean_squared_norm) / n_samples
+
+
+def step_offset(alpha: float, mean_squared_norm: float, eta0: float) -> float:
+    """Steps to count as already taken, so that the first one is eta0 / (mean ||x||^2 + 1)."""
+    return (mean_squared_norm + 1.0) / (alpha * eta0)
 
 
 def kmeans_codes(X: Any, n_models: int, rng: np.random.Generator) -> NDArray[Any]:

@@ -31,16 +31,14 @@ _FREEZE_BLOCK = 256
 class CCCPSettings:
     """What the iterations need to know besides the data.
 
-    `alpha` is the L2 strength, `p` the exponent of the ball, `s0` the start of the step counter in
-    passes, added again at every iteration; `revive` gives a row whose true class has no positive
-    response to that class's strongest model.
+    `alpha` is the L2 strength, `p` the exponent of the ball; `revive` gives a row whose true class
+    has no positive response to that class's strongest model.
     """
 
     alpha: float
     n_models: int
     p: float
     loss: Loss
-    s0: float
     batch_size: int
     penalize_intercept: bool
     revive: bool

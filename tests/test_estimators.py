@@ -1,0 +1,30 @@
+"""scikit-learn's own checks, for every public classifier."""
+
+import pytest
+from sklearn.base import is_classifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import loclin
+
+CLASSIFIERS = [getattr(loclin, name) for name in loclin.__all__ if name.endswith("Classifier")]
+
+# A weight of two and a row given twice are the same problem but not the same path of stochastic
+# steps; scikit-learn excuses its SGDClassifier for this.
+EXCUSED = {
+    "check_sample_weight_equivalence_on_dense_data": "stochastic steps",
+    "check_sample_weight_equivalence_on_sparse_data": "stochastic steps",
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [cls(max_iter=20, random_state=0) for cls in CLASSIFIERS],
+    expected_failed_checks=lambda estimator: EXCUSED,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+def test_public_classifiers_are_classifiers(cls):
+    assert is_classifier(cls())

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from loclin import _scores
+from loclin.projections import argmax_lp_ball, dual_exponent
+
+EXPONENTS = [1.0, 1.05, 1.2, 4 / 3, 1.5, 2.0, 7.0, np.inf]
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(300, 5)), rng.normal(size=(3, 4, 5)), rng.normal(size=(3, 4))
+
+
+def brute_force(X, coef, intercept, p):
+    """Every row, every scorer, with NumPy's norms."""
+    q = np.inf if p == 1 else 1.0 if np.isinf(p) else p / (p - 1)
+    responses = np.einsum("smd,nd->nsm", coef, X) + intercept
+    return np.linalg.norm(np.maximum(responses, 0), ord=q, axis=2)
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+def test_pooled_scores(problem, p, kind):
+    X, coef, intercept = problem
+    pooled = _scores.pooled_scores(kind(X), coef, intercept, dual_exponent(p))
+    np.testing.assert_allclose(pooled, brute_force(X, coef, intercept, p), rtol=1e-10)
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-18, 1e-12, 1.0, 1e12, 1e18])
+def test_pooling_keeps_its_digits_at_any_scale(problem, p, dtype, scale):
+    X, coef, intercept = problem
+    expected = brute_force(X, coef, intercept, p)
+    pooled = _scores.pooled_scores(
+        (X * scale).astype(dtype), coef.astype(dtype), (intercept * scale).astype(dtype),
+        dual_exponent(p),
+    )  # fmt: skip
+    assert pooled.dtype == dtype
+    tolerance = 1e-9 if dtype == np.float64 else 2e-4
+    np.testing.assert_allclose(pooled / scale, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_blocks_do_not_show(problem, monkeypatch):
+    X, coef, intercept = problem
+    whole = _scores.pooled_scores(X, coef, intercept, 3.0)
+    monkeypatch.setattr(_scores, "_BLOCK_BYTES", 1)  # blocks of 16 rows, the last one shorter
+    np.testing.assert_allclose(_scores.pooled_scores(X, coef, intercept, 3.0), whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+def test_codes_times_responses_are_the_scores(problem, p):
+    X, coef, intercept = problem
+    codes = _scores.pooling_codes(X, coef, intercept, dual_exponent(p))
+    responses = np.einsum("smd,nd->nsm", coef, X) + intercept
+    np.testing.assert_allclose(codes, argmax_lp_ball(responses, p), rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(
+        np.sum(codes * responses, axis=2), brute_force(X, coef, intercept, p), rtol=1e-9
+    )
+
+
+def test_combine_models(problem):
+    X, coef, intercept = problem
+    codes = _scores.pooling_codes(X, coef, intercept, 3.0)
+    local_coef, local_intercept = _scores.combine_models(codes, coef, intercept)
+    assert local_coef.shape == (300, 3, 5)
+    np.testing.assert_allclose(
+        np.einsum("nsd,nd->ns", local_coef, X) + local_intercept,
+        brute_force(X, coef, intercept, 1.5),
+        rtol=1e-9,
+    )
+
+
+def test_no_rows(problem):
+    _, coef, intercept = problem
+    assert _scores.pooled_scores(np.empty((0, 5)), coef, intercept, 3.0).shape == (0, 3)
