@@ -130,7 +130,10 @@ def systems(n_train: int) -> dict[str, tuple[Pipeline, dict[str, list[Any]]]]:
     linear = make_pipeline(StandardScaler(), LinearSVC(dual="auto", max_iter=20_000))
     return {
         "ML3": (ml3, {"ml3classifier__alpha": alphas}),
-        "Gaussian": (gaussian, {"svc__C": c_grid, "svc__gamma": [0.003, 0.01, 0.03, 0.1, 0.3, 1.0]}),
+        "Gaussian": (
+            gaussian,
+            {"svc__C": c_grid, "svc__gamma": [0.003, 0.01, 0.03, 0.1, 0.3, 1.0]},
+        ),
         "Linear": (linear, {"linearsvc__C": [float(c) for c in np.logspace(-4, 1, 6)]}),
     }
 
@@ -140,9 +143,7 @@ def split_errors(name: str, split: int) -> list[float]:
     data = load(name)
     X, y = data.X_train.astype(np.float64), data.y_train
     size = 400 if name == "banana" else int(round(2 * len(X) / 3))
-    X, X_test, y, y_test = train_test_split(
-        X, y, train_size=size, stratify=y, random_state=split
-    )
+    X, X_test, y, y_test = train_test_split(X, y, train_size=size, stratify=y, random_state=split)
     folds = StratifiedKFold(5, shuffle=True, random_state=split)
     errors = []
     for system, (pipeline, grid) in systems(size).items():
@@ -162,7 +163,11 @@ def table_2(jobs: int) -> dict[str, Any]:
     for name, paper in TABLE_2.items():
         run = one_thread(split_errors)
         errors = np.array(Parallel(jobs)(delayed(run)(name, split) for split in range(10)))
-        results[name] = {"mean": errors.mean(axis=0).tolist(), "std": errors.std(axis=0, ddof=1).tolist(), "paper": paper}
+        results[name] = {
+            "mean": errors.mean(axis=0).tolist(),
+            "std": errors.std(axis=0, ddof=1).tolist(),
+            "paper": paper,
+        }
         shown = "  ".join(
             f"{system} {mean:.2f} +- {std:.2f} ({theirs})"
             for system, mean, std, theirs in zip(
@@ -173,7 +178,9 @@ def table_2(jobs: int) -> dict[str, Any]:
         print(f"{name:12s} {shown}", flush=True)
     for label, key in (("ours", "mean"), ("paper", "paper")):
         ranks = np.mean([rankdata(row[key]) for row in results.values()], axis=0)
-        print(f"average rank, {label}: ML3 {ranks[0]:.2f}, Gaussian {ranks[1]:.2f}, Linear {ranks[2]:.2f}")
+        print(
+            f"average rank, {label}: ML3 {ranks[0]:.2f}, Gaussian {ranks[1]:.2f}, Linear {ranks[2]:.2f}"
+        )
     return results
 
 
