@@ -52,9 +52,7 @@ class PlainML3:
             W, b = self.W.copy(), self.b.copy()
             for i in order[first : first + s.batch_size]:
                 responses = W @ X[i] + b
-                scores = np.array(
-                    [codes[i] @ r if start else norm(r, s.p) for r in responses]
-                )
+                scores = np.array([codes[i] @ r if start else norm(r, s.p) for r in responses])
                 scores[y[i]] = -np.inf
                 rival = int(scores.argmax())
                 margin = codes[i] @ responses[y[i]] - scores[rival]

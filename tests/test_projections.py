@@ -56,7 +56,9 @@ def test_code_does_not_depend_on_the_scale(p, scores, factor):
 def test_permuted_models_permute_the_code(p):
     rng = np.random.default_rng(0)
     scores, order = rng.normal(size=(20, 6)), rng.permutation(6)
-    np.testing.assert_allclose(argmax_lp_ball(scores[:, order], p), argmax_lp_ball(scores, p)[:, order])
+    np.testing.assert_allclose(
+        argmax_lp_ball(scores[:, order], p), argmax_lp_ball(scores, p)[:, order]
+    )
 
 
 def test_both_ends():

@@ -10,12 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -23,16 +22,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from loclin import _scores
 from loclin._callbacks import CallbackSupportMixin, with_callbacks
-from loclin._checks import check_feature_scale, check_flag, check_number, check_weights
+from loclin._checks import check_feature_scale, check_flag, check_number
+from loclin._rows import Rows, hold_out, weigh
 from loclin._threads import threads_for
-
-
-class Rows(NamedTuple):
-    """Training rows: features, labels as 0 .. c - 1 (int32), weights of mean 1."""
-
-    X: Any
-    y: NDArray[Any]
-    weights: NDArray[Any]
 
 
 class Iterations(Protocol):
@@ -133,8 +125,11 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         self.classes_ = classes
         self._stream = None
         rng = self._generator()
-        rows = self._weigh(X, labels, self._class_weights(labels), sample_weight)
-        rows, held_out = self._hold_out(rows)
+        rows = weigh(X, labels, self._class_weights(labels), sample_weight)
+        held_out = None
+        if self.early_stopping:
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            rows, held_out = hold_out(rows, self.validation_fraction, seed)
         with threads_for(self._products_per_batch(X.shape[1])):
             self._run(rows, held_out, rng, sample_weight)
         return self
@@ -185,7 +180,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         elif not hasattr(self, "_rng"):
             self._rng = self._generator()
         X, y = self._validate_rows(X, y, reset=first and not hasattr(self, "local_coef_"))
-        rows = self._weigh(X, self._encode(y), self._class_weights(None), sample_weight, unit=False)
+        rows = weigh(X, self._encode(y), self._class_weights(None), sample_weight, unit=False)
         if len(rows.y):
             with threads_for(self._products_per_batch(X.shape[1])):
                 self._continue_stream(rows, self._rng)
@@ -325,44 +320,17 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         y = self.classes_ if labels is None else self.classes_[labels]
         return compute_class_weight(self.class_weight, classes=self.classes_, y=y)
 
-    @staticmethod
-    def _weigh(X: Any, labels: NDArray[Any], class_weights: NDArray[Any] | None,
-               sample_weight: Any, *, unit: bool = True) -> Rows:  # fmt: skip
-        """Weigh the rows (to mean 1 if `unit`) and leave out those of weight zero."""
-        weights = check_weights(sample_weight, len(labels), X.dtype)
-        labels = labels.astype(np.int32)
-        if class_weights is not None:
-            weights = weights * class_weights.astype(X.dtype)[labels]
-        kept = weights > 0
-        if not kept.all():
-            X, labels, weights = X[kept], labels[kept], weights[kept]
-        if unit:
-            weights = weights / weights.mean()
-        return Rows(X, labels, weights)
-
-    def _hold_out(self, rows: Rows) -> tuple[Rows, Rows | None]:
-        if not self.early_stopping:
-            return rows, None
-        try:
-            train, test = train_test_split(
-                np.arange(len(rows.y)), test_size=self.validation_fraction, stratify=rows.y,
-                random_state=check_random_state(self.random_state).randint(2**31 - 1),
-            )  # fmt: skip
-        except ValueError as error:
-            raise ValueError(
-                f"early_stopping=True cannot hold out validation_fraction={self.validation_fraction} "
-                f"of {len(rows.y)} rows: {error} Give more rows or set early_stopping=False."
-            ) from error
-        parts = [Rows(rows.X[part], rows.y[part], rows.weights[part]) for part in (train, test)]
-        return parts[0], parts[1]
-
     def _products_per_batch(self, n_features: int) -> float:
         return float(self.batch_size) * n_features * self.n_models * len(self.classes_)
 
     def _run(self, rows: Rows, held_out: Rows | None, rng: np.random.Generator,
              sample_weight: Any) -> None:  # fmt: skip
         """Iterate until max_iter, or until a plateau and then `average` iterations more."""
-        seen = {"X": rows.X, "y": self.classes_[rows.y], "metadata": {"sample_weight": sample_weight}}
+        seen = {
+            "X": rows.X,
+            "y": self.classes_[rows.y],
+            "metadata": {"sample_weight": sample_weight},
+        }
         context = self._init_callback_context(max_subtasks=self.max_iter)
         context.call_on_fit_task_begin(estimator=self, **seen)
         iterations = self._begin_fit(rows, rng)
@@ -395,12 +363,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         for name, value in iterations.attributes().items():
             setattr(self, name, value)
         self._check_finite()
-        context.call_on_fit_task_end(
-            estimator=self, reconstruction_attributes=dict, **seen
-        )
+        context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **seen)
 
     def _check_finite(self) -> None:
-        weights_finite = np.isfinite(self.local_coef_).all() and np.isfinite(self.local_intercept_).all()
+        weights_finite = (
+            np.isfinite(self.local_coef_).all() and np.isfinite(self.local_intercept_).all()
+        )
         if weights_finite and np.isfinite(self.objective_[-1]):
             return
         for name in ("local_coef_", "local_intercept_", "intercept_"):

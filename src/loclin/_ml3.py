@@ -2,34 +2,158 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.cluster import KMeans, MiniBatchKMeans
 
 from loclin import _scores
-from loclin._base import LocallyLinearClassifier, Rows
+from loclin._base import LocallyLinearClassifier
 from loclin._checks import check_flag, check_number, check_option
+from loclin._rows import Rows
 from loclin.losses import LOSSES
 from loclin.projections import dual_exponent
-from loclin.solvers.cccp import CCCP, CCCPSettings, random_codes
-from loclin.solvers.rows_fast import as_models
-
-
-# Rows of a stream learned at once: at most so many share one refresh of the codes.
-_STREAM_BLOCK = 10_000
-# Rows for every class and model that a stream gives random codes at its beginning.
-_STREAM_START = 20
-# First step of a stream: smaller than that of a fit, since with alpha falling as 1/n it stays.
-_STREAM_ETA0 = 1.0
+from loclin.solvers.cccp import CCCP, CCCPSettings
+from loclin.solvers.cccp_runs import (
+    CCCPFit,
+    CCCPStream,
+    auto_alpha,
+    mean_squared_norm,
+    step_offset,
+)
 
 
 class ML3Classifier(LocallyLinearClassifier):
-    """TODO"""
+    """Multiclass latent locally linear SVM: ML3 (Fornoni, Caputo and Orabona, 2013).
+
+    Every class has `n_models` linear models. A sample's score for a class combines that class's
+    models with the weights that favour it most,
+
+        score_y(x) = max of code . (W_y x + b_y)  over  code >= 0, ||code||_p <= 1
+                   = || max(W_y x + b_y, 0) ||_q,   1/p + 1/q = 1      (equations 7, 14 and 16)
+
+    so that no anchors, regions or neighbours are needed. The classes compete: training minimises
+
+        alpha/2 ||W||^2 + sum_i w_i loss(score_{y_i}(x_i) - max_{y != y_i} score_y(x_i)) / sum_i w_i
+
+    (equation 9, with a mean instead of a sum) by the concave-convex procedure: each iteration
+    freezes the codes of the true classes and takes one pass of stochastic gradient descent over
+    the convex problem that is left (equation 13, Algorithm 2).
+
+    Features should have comparable scales: put a ``StandardScaler`` or a ``Normalizer`` in front.
+
+    Parameters
+    ----------
+    n_models : int, default=16
+        Linear models for each class. Accuracy rises with it until the data is spent; prediction
+        costs n_classes * n_models * n_features multiply-adds.
+    p : float, default=1.5
+        Exponent in [1, inf] of the ball that the codes live in. 1 lets the best model act alone,
+        inf adds up all positive ones. 1.5 is the paper's, for all its data; at 4/3, 1.5, 2 and inf
+        no power has to be computed.
+    alpha : float or "auto", default="auto"
+        L2 strength. "auto" is ``0.05 (mean ||x||^2 + 1) / n_samples``, the best fixed rule over 24
+        data sets; the paper's regularisation lambda, for a sum of losses, is ``n_samples * alpha``.
+        The chosen value is `alpha_`.
+    loss : {"hinge", "logistic"}, default="hinge"
+        Loss of the margin. The paper has the hinge.
+    max_iter : int, default=60
+        CCCP iterations (passes over the data) after the starting pass. The paper takes 30.
+    batch_size : int, default=64
+        Rows that are scored by one matrix product before any of them updates the models. 1 is the
+        paper's algorithm to the letter; up to 128 reaches the same errors, several times faster.
+    init : {"random", "kmeans"}, default="random"
+        Codes of the starting pass: drawn at random on the unit sphere of the p-norm, one for a
+        sample and all classes, or one-hot by the clusters of k-means.
+    average : int, default=5
+        Number of last iterations whose iterates are averaged; 0 keeps the last iterate. The paper
+        averages one.
+    eta0 : float, default=10.0
+        First step, in units of ``1 / (mean ||x||^2 + 1)``; it keeps the first updates from leaving
+        plausible norms. With the default `alpha` this is the paper's s0 = 2 n_samples, present from
+        the start; inf lets the starting pass begin with steps of 1 / alpha.
+    s0 : float, default=1.0
+        Steps that each iteration adds to the step counter, in passes: iteration k begins at
+        ``s0 * k * n_samples``. 1 goes on counting; the paper's 2 lets steps fall twice as fast.
+    revive : bool, default=True
+        Give a sample whose true class has no positive response to that class's strongest model.
+        Its maximising code is zero and could never pull the class back: without this (the paper)
+        whole classes can stay dead.
+    penalize_intercept : bool, default=True
+        Treat the intercepts as weights of a constant feature 1, as the paper does. False leaves
+        them free.
+    tol : float, default=1e-4
+        Stop when the objective (with `early_stopping` the validation accuracy) has not improved by
+        this much for `n_iter_no_change` iterations; `average` iterations follow.
+    n_iter_no_change : int, default=5
+        See `tol`.
+    early_stopping : bool, default=False
+        Hold out a stratified part of the rows and watch the accuracy there.
+    validation_fraction : float, default=0.1
+        The part held out.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; multiplied with the sample weights.
+    warm_start : bool, default=False
+        Let `fit` go on from the models, and the step, of the fit before.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starting codes and of the order of the rows.
+    verbose : int, default=0
+        Print a line for each iteration.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    local_coef_ : ndarray of shape (n_classes, n_models, n_features)
+        The linear models.
+    local_intercept_ : ndarray of shape (n_classes, n_models)
+        Their intercepts.
+    intercept_ : ndarray of shape (n_classes,)
+        Zeros: ML3 has no global intercept.
+    alpha_ : float
+        The L2 strength used.
+    objective_ : list of float
+        Running estimate of the objective, one for each iteration.
+    validation_scores_ : list of float
+        Accuracy on the rows held out, one for each iteration; empty without `early_stopping`.
+    n_iter_ : int
+        Iterations done.
+    t_ : int
+        Rows passed over, the starting pass included.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` was a data frame.
+
+    Notes
+    -----
+    On a stream (`partial_fit`), each call is one CCCP iteration: its rows' codes are frozen at the
+    weights that it meets (calls of more than 10,000 rows are cut up). The first
+    ``20 * n_models * n_classes`` rows get random codes. ``alpha="auto"`` follows its rule with the
+    rows seen so far; steps start at ``1 / (mean ||x||^2 + 1)`` and fall as alpha tells, which for
+    "auto" is not at all. The fitted models are a running average of the iterates that forgets the
+    early ones. Memory does not grow with the number of calls. After `fit`, `partial_fit` goes on
+    with the fit's alpha and step.
+
+    References
+    ----------
+    M. Fornoni, B. Caputo and F. Orabona. Multiclass latent locally linear support vector machines.
+    Asian Conference on Machine Learning, 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import train_test_split
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from loclin import ML3Classifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> model = make_pipeline(StandardScaler(), ML3Classifier(random_state=0))
+    >>> bool(model.fit(X_train, y_train).score(X_test, y_test) > 0.97)
+    True
+    """
 
     def __init__(
         self,
@@ -96,22 +220,22 @@ class ML3Classifier(LocallyLinearClassifier):
             penalize_intercept=bool(self.penalize_intercept), revive=bool(self.revive),
         )  # fmt: skip
 
-    def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> _Fit:
+    def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> CCCPFit:
         n, norm2 = len(rows.y), mean_squared_norm(rows.X)
         self.alpha_ = auto_alpha(norm2, n) if self.alpha == "auto" else float(self.alpha)
         solver = CCCP(rows.X, len(self.classes_), self._settings(self.alpha_))
         schedule = step_offset(self.alpha_, norm2, self.eta0), self.s0 * n
         if self.warm_start and hasattr(self, "local_coef_"):
             solver.set_weights(self.local_coef_, self.local_intercept_)
-            return _Fit(solver, rows, rng, *schedule, n_passes=self.t_ // n)
-        fit = _Fit(solver, rows, rng, *schedule)
+            return CCCPFit(solver, rows, rng, *schedule, n_passes=self.t_ // n)
+        fit = CCCPFit(solver, rows, rng, *schedule)
         fit.start(self.init)
         return fit
 
     def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
         if self._stream is None:
             solver = CCCP(rows.X, len(self.classes_), self._settings(1.0))
-            self._stream = _Stream(solver, rng)
+            self._stream = CCCPStream(solver, rng)
             if hasattr(self, "local_coef_"):
                 self._stream.follow(self.local_coef_, self.local_intercept_, self.alpha_, self.t_)
         alpha = None if self.alpha == "auto" else float(self.alpha)
@@ -129,166 +253,3 @@ class ML3Classifier(LocallyLinearClassifier):
         return _scores.pooling_codes(
             X, self.local_coef_, self.local_intercept_, dual_exponent(self.p)
         )
-
-
-class _Fit:
-    """ML3's iterations over rows held in memory."""
-
-    def __init__(self, solver: CCCP, rows: Rows, rng: np.random.Generator, t_start: float,
-                 t_pass: float, n_passes: int = 0) -> None:  # fmt: skip
-        self.solver, self.rows, self.rng = solver, rows, rng
-        self.t_start, self.t_pass, self.n_passes = t_start, t_pass, n_passes
-        self.codes: NDArray[Any] | None = None
-
-    def start(self, init: str) -> None:
-        """Fit the models to starting codes, in one pass."""
-        X, y, weights = self.rows
-        s = self.solver.settings
-        if init == "kmeans":
-            self.codes = kmeans_codes(X, s.n_models, self.rng)
-        else:
-            self.codes = random_codes(self.rng, len(y), s.n_models, s.p, X.dtype)
-        self.solver.t = self.t_start
-        self.solver.start(X, y, weights, self.codes, self.rng)
-        self.n_passes = 1
-
-    def iterate(self, *, average: bool) -> float:
-        """Freeze the codes of the true classes, and pass once over the rows."""
-        X, y, weights = self.rows
-        if self.codes is None:
-            self.codes = np.empty((len(y), self.solver.settings.n_models), X.dtype)
-        self.solver.t = self.t_start + self.n_passes * self.t_pass
-        self.n_passes += 1
-        return self.solver.iterate(X, y, weights, self.codes, self.rng, average=average)
-
-    def attributes(self) -> dict[str, Any]:
-        W, b = self.solver.current()
-        m = self.solver.settings.n_models
-        return {
-            "local_coef_": as_models(W, self.solver.is_sparse, m),
-            "local_intercept_": b.reshape(-1, m),
-            "intercept_": np.zeros(self.solver.n_classes, b.dtype),
-            "t_": self.n_passes * len(self.rows.y),
-        }
-
-    def accuracy(self, rows: Rows) -> float:
-        found = self.attributes()
-        scores = _scores.pooled_scores(
-            rows.X, found["local_coef_"], found["local_intercept_"],
-            dual_exponent(self.solver.settings.p),
-        )  # fmt: skip
-        return float(np.average(scores.argmax(axis=1) == rows.y, weights=rows.weights))
-
-
-class _Stream:
-    """ML3 on rows that come once.
-
-    Rows are learned in blocks (a call's rows, cut at `_STREAM_BLOCK`): a block is one CCCP
-    iteration, its codes frozen at the weights it meets. The first rows, before the models mean
-    anything, get random codes. Unless given, alpha follows the rule of `auto_alpha` for the rows
-    seen so far. The model is a running average of the iterates that forgets the early ones.
-    """
-
-    def __init__(self, solver: CCCP, rng: np.random.Generator) -> None:
-        self.solver, self.rng = solver, rng
-        self.n_seen = 0
-        self.weight_sum = 0.0
-        self.squared_norm_sum = 0.0
-        self.n_averaged = 0
-        self.mean: tuple[NDArray[Any], NDArray[Any]] | None = None
-        self.followed: tuple[float, float] | None = None
-
-    def follow(self, coef: NDArray[Any], intercept: NDArray[Any], alpha: float, t: float) -> None:
-        """Go on from a finished fit: its weights, its alpha, its step counter."""
-        self.solver.set_weights(coef, intercept)
-        self.followed = (alpha, float(t))
-
-    def learn(self, rows: Rows, alpha: float | None) -> tuple[float, float]:
-        """Learn from the rows; return alpha and the objective over them."""
-        n = len(rows.y)
-        total = 0.0
-        n_blocks = -(-n // _STREAM_BLOCK)
-        for part in np.array_split(np.arange(n), n_blocks):
-            block = slice(part[0], part[-1] + 1)
-            used, objective = self._learn_block(
-                Rows(rows.X[block], rows.y[block], rows.weights[block]), alpha
-            )
-            total += len(part) * objective
-        return used, total / n
-
-    def _learn_block(self, rows: Rows, alpha: float | None) -> tuple[float, float]:
-        X, y, weights = rows
-        solver, n = self.solver, len(y)
-        m = solver.settings.n_models
-        starting = self.followed is None and self.n_seen < _STREAM_START * m * solver.n_classes
-        self.n_seen += n
-        self.weight_sum += float(weights.sum(dtype=np.float64))
-        self.squared_norm_sum += n * mean_squared_norm(X)
-        mean_norm2 = self.squared_norm_sum / self.n_seen
-        if self.followed is not None:
-            alpha, passed = self.followed
-        else:
-            alpha, passed = alpha or auto_alpha(mean_norm2, self.n_seen), 0.0
-        solver.t = passed + self.n_seen - n + step_offset(alpha, mean_norm2, _STREAM_ETA0)
-        solver.settings = replace(solver.settings, alpha=alpha)
-        weights = weights * X.dtype.type(self.n_seen / self.weight_sum)
-        if starting:
-            codes = random_codes(self.rng, n, m, solver.settings.p, X.dtype)
-            return alpha, solver.start(X, y, weights, codes, self.rng)
-        codes = np.empty((n, m), X.dtype)
-        solver.forget_average()
-        objective = solver.iterate(X, y, weights, codes, self.rng, average=True)
-        self._fold(solver.current(), n)
-        return alpha, objective
-
-    def _fold(self, block_mean: tuple[NDArray[Any], NDArray[Any]], n: int) -> None:
-        """Fold a block's mean iterate into the running average (polynomial decay, degree 3)."""
-        if self.mean is None:
-            self.mean = block_mean
-        else:
-            share = min(1.0, 4.0 * n / (self.n_averaged + 4.0 * n))
-            for mean, new in zip(self.mean, block_mean, strict=True):
-                mean += mean.dtype.type(share) * (new - mean)
-        self.n_averaged += n
-
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
-        W, b = self.mean if self.mean is not None else (self.solver.W, self.solver.b)
-        m = self.solver.settings.n_models
-        return {
-            "local_coef_": as_models(W, self.solver.is_sparse, m),
-            "local_intercept_": b.reshape(-1, m),
-            "intercept_": np.zeros(self.solver.n_classes, b.dtype),
-            "n_iter_": 1,
-            "t_": self.n_seen + (int(self.followed[1]) if self.followed else 0),
-        }
-
-
-def mean_squared_norm(X: Any) -> float:
-    """Mean squared Euclidean norm of the rows."""
-    values = X.data if sparse.issparse(X) else X
-    return float(np.einsum("...i,...i->...", values, values).sum(dtype=np.float64) / X.shape[0])
-
-
-def auto_alpha(mean_squared_norm: float, n_samples: float) -> float:
-    """Return the default L2 strength: 0.05 (mean ||x||^2 + 1) / n, the 1 for the intercept.
-
-    The penalty then keeps its weight when features are scaled. The factor is the best one over 24
-    data sets, each standardised and with rows of unit norm (`benchmarks/auto_alpha.py`).
-    """
-    return 0.05 * (mean_squared_norm + 1.0) / n_samples
-
-
-def step_offset(alpha: float, mean_squared_norm: float, eta0: float) -> float:
-    """Steps to count as already taken, so that the first one is eta0 / (mean ||x||^2 + 1)."""
-    return (mean_squared_norm + 1.0) / (alpha * eta0)
-
-
-def kmeans_codes(X: Any, n_models: int, rng: np.random.Generator) -> NDArray[Any]:
-    """One-hot codes by the clusters of k-means (at most one cluster a row)."""
-    n = X.shape[0]
-    kind = KMeans if n <= 10_000 else MiniBatchKMeans
-    means = kind(n_clusters=min(n_models, n), n_init=1, random_state=int(rng.integers(2**31 - 1)))
-    codes = np.zeros((n, n_models), X.dtype)
-    codes[np.arange(n), means.fit_predict(X)] = 1
-    return codes

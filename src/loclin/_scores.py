@@ -20,9 +20,7 @@ from loclin import _pooling_fast
 _BLOCK_BYTES = 2**20
 
 
-def local_products(
-    X: Any, coef: NDArray[Any]
-) -> Iterator[tuple[slice, NDArray[Any]]]:
+def local_products(X: Any, coef: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield (rows, responses) block by block; the responses are overwritten by the next block.
 
     Parameters
@@ -52,9 +50,7 @@ def local_products(
         yield rows, responses
 
 
-def pooled_scores(
-    X: Any, coef: NDArray[Any], intercept: NDArray[Any], q: float
-) -> NDArray[Any]:
+def pooled_scores(X: Any, coef: NDArray[Any], intercept: NDArray[Any], q: float) -> NDArray[Any]:
     """Score of every scorer by dual-norm pooling: ``|| max(W_y x + b_y, 0) ||_q``, (n, s)."""
     pooled = np.empty((X.shape[0], len(coef)), dtype=coef.dtype)
     b, ones = intercept.ravel(), np.ones(coef.shape[1], coef.dtype)
@@ -66,9 +62,7 @@ def pooled_scores(
     return pooled
 
 
-def pooling_codes(
-    X: Any, coef: NDArray[Any], intercept: NDArray[Any], q: float
-) -> NDArray[Any]:
+def pooling_codes(X: Any, coef: NDArray[Any], intercept: NDArray[Any], q: float) -> NDArray[Any]:
     """Codes behind `pooled_scores`: (n, s, m)."""
     s, m, _ = coef.shape
     codes = np.empty((X.shape[0], s, m), dtype=coef.dtype)

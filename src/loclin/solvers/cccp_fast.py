@@ -105,6 +105,37 @@ def _find_updates(rows, y, weights, codes, responses, sums, q, loss, start, upda
 
 
 @jit
+def _respond(responses, n, scale, b, q, powers, ones, class_sums):
+    """Products to responses, and to sums of powers by class where q has them."""
+    if sums_powers(q):
+        sum_positive_powers(responses, n, scale, b, q, powers, ones, class_sums)
+    else:
+        for i in range(n):
+            for j in range(b.shape[0]):
+                responses[i, j] = scale * responses[i, j] + b[j]
+
+
+@jit
+def _apply_updates(X, rows, buffer, update, found, W, scale, b, sum_W, c, step):
+    """Add the updates of a batch; return a bound on the norm of what was added."""
+    update_row, update_class, update_code = update
+    dtype = b.dtype.type
+    m, bound = update_code.shape[1], 0.0
+    for e in range(found):
+        i, offset, code = update_row[e], update_class[e] * m, update_code[e]
+        row = rows[i]
+        add_outer(X, row, buffer, i, code, offset, W, dtype(step / scale))
+        if sum_W.shape[0] > 0:
+            add_outer(X, row, buffer, i, code, offset, sum_W, dtype(c * step / scale))
+        squared = 0.0
+        for j in range(m):
+            b[offset + j] += dtype(step) * code[j]
+            squared += code[j] * code[j]
+        bound += step * math.sqrt(squared * (squared_norm(X, row) + 1.0))
+    return bound
+
+
+@jit
 def _norm(W, scale, b, with_intercept):
     total = 0.0
     for i in range(W.shape[0]):
@@ -144,23 +175,18 @@ def sgd_pass(X, y, weights, order, codes, W, b, sums, averaged, t, alpha, q, los
     responses = np.empty((batch, b.shape[0]), codes.dtype)
     powers, ones = np.empty_like(responses), np.ones(m, codes.dtype)
     class_sums = np.empty((batch, b.shape[0] // m), codes.dtype)
-    update_code = np.empty((2 * batch, m), codes.dtype)
-    update_row, update_class = np.empty(2 * batch, np.int64), np.empty(2 * batch, np.int64)
-    update = (update_row, update_class, update_code)
+    update = (
+        np.empty(2 * batch, np.int64),
+        np.empty(2 * batch, np.int64),
+        np.empty((2 * batch, m), codes.dtype),
+    )
     scale, total_loss, n_updates = 1.0, 0.0, 0
     bound = _norm(W, scale, b, penalize_intercept)
     for first in range(0, n, batch):
         rows = order[first : min(first + batch, n)]
         gather(X, rows, buffer)
         score(X, rows, buffer, W, 0, b.shape[0], responses)
-        if sums_powers(q):
-            sum_positive_powers(
-                responses, rows.shape[0], dtype(scale), b, q, powers, ones, class_sums
-            )
-        else:
-            for i in range(rows.shape[0]):
-                for j in range(b.shape[0]):
-                    responses[i, j] = dtype(scale) * responses[i, j] + b[j]
+        _respond(responses, rows.shape[0], dtype(scale), b, q, powers, ones, class_sums)
         batch_loss, found = _find_updates(
             rows, y, weights, codes, responses, class_sums, q, loss, start, update
         )
@@ -177,16 +203,7 @@ def sgd_pass(X, y, weights, order, codes, W, b, sums, averaged, t, alpha, q, los
         if penalize_intercept:
             b *= dtype(shrink)
         step = 1.0 / (alpha * t)
-        for e in range(found):
-            row, offset, code = rows[update_row[e]], update_class[e] * m, update_code[e]
-            add_outer(X, row, buffer, update_row[e], code, offset, W, dtype(step / scale))
-            if averaging:
-                add_outer(X, row, buffer, update_row[e], code, offset, sum_W, dtype(c * step / scale))
-            code_norm2 = 0.0
-            for j in range(m):
-                b[offset + j] += dtype(step) * code[j]
-                code_norm2 += code[j] * code[j]
-            bound += step * math.sqrt(code_norm2 * (squared_norm(X, row) + 1.0))
+        bound += _apply_updates(X, rows, buffer, update, found, W, scale, b, sum_W, c, step)
 
         # Projection onto the ball that holds the optimum. The true norm is computed only when the
         # triangle inequality cannot exclude that it left the ball.

@@ -1,0 +1,1 @@
+"""Benchmarks of loclin, each run as ``python -m benchmarks.NAME`` from the repository root."""

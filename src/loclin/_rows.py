@@ -1,0 +1,55 @@
+"""Training rows as the solvers take them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from loclin._checks import check_weights
+
+
+class Rows(NamedTuple):
+    """Training rows: features, labels as 0 .. c - 1 (int32), weights (mean 1 in a fit)."""
+
+    X: Any
+    y: NDArray[Any]
+    weights: NDArray[Any]
+
+
+def weigh(X: Any, labels: NDArray[Any], class_weights: NDArray[Any] | None, sample_weight: Any, *,
+          unit: bool = True) -> Rows:  # fmt: skip
+    """Weigh the rows, to mean 1 if `unit`, and leave out those of weight zero."""
+    weights = check_weights(sample_weight, len(labels), X.dtype)
+    labels = labels.astype(np.int32)
+    if class_weights is not None:
+        weights = weights * class_weights.astype(X.dtype)[labels]
+    kept = weights > 0
+    if not kept.all():
+        X, labels, weights = X[kept], labels[kept], weights[kept]
+    if unit:
+        weights = weights / weights.mean()
+    return Rows(X, labels, weights)
+
+
+def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows]:
+    """Split the rows, stratified, into those to learn from and those to watch.
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows.
+    """
+    try:
+        parts = train_test_split(
+            np.arange(len(rows.y)), test_size=fraction, stratify=rows.y, random_state=seed
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"early_stopping=True cannot hold out validation_fraction={fraction} of {len(rows.y)} "
+            f"rows: {error} Give more rows or set early_stopping=False."
+        ) from error
+    train, watched = (Rows(rows.X[part], rows.y[part], rows.weights[part]) for part in parts)
+    return train, watched

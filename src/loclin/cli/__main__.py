@@ -1,0 +1,5 @@
+"""``python -m loclin.cli``."""
+
+from loclin.cli import main
+
+main()

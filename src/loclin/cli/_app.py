@@ -1,0 +1,263 @@
+"""The commands of ``loclin``."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from loclin.cli._errors import InputError, plural
+
+if TYPE_CHECKING:
+    from loclin.cli._data import Data
+    from loclin.cli._report import Report
+    from loclin.cli._systems import System
+    from loclin.cli._tune import Settings
+
+__all__ = ["app"]
+
+BUDGET = 8.0
+FOLDS = 5
+CANDIDATES = 60
+BUSY = 0.75  # load a core from which timing is in doubt
+IMAGES = (".png", ".svg", ".pdf")
+
+app = typer.Typer(
+    help="Locally linear classifiers: kernel-SVM accuracy at linear-SVM cost.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    """Print the version and leave."""
+    if wanted:
+        from loclin import __version__
+
+        typer.echo(f"loclin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _loclin(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Locally linear classifiers: kernel-SVM accuracy at linear-SVM cost."""
+
+
+@app.command()
+def compare(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A data set's name (digits, letter, usps, ...) or a file: CSV, TSV, npz, "
+            "svmlight or Parquet."
+        ),
+    ] = "digits",
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of labels in a table: its name, or its number from 0 where the file "
+            "has no names. By default the last one.",
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File of test rows, of any kind.")
+    ] = None,
+    test_size: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Share of rows held out for testing, 0.25 by default."),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,C", help="Only these models, such as ml3,svc-rbf,linearsvc."),
+    ] = None,
+    budget: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Tuning time, the same for every model.")
+    ] = BUDGET,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = FOLDS,
+    candidates: Annotated[
+        int, typer.Option(help="The most candidates to try for a model.")
+    ] = CANDIDATES,
+    seed: Annotated[int, typer.Option(help="Seed of splits, candidates and models.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Folds to fit at once while tuning.")] = 1,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Threads of BLAS and OpenMP, as many as they like by default."
+        ),
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.")
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the table as CSV.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a report as one HTML file.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw error against time a row: .png, .svg or .pdf."),
+    ] = None,
+) -> None:
+    """Compare loclin's classifiers with scikit-learn's on your data.
+
+    Each model is tuned by cross-validation on the training split for the same time, fitted anew,
+    and tested once: error, fit time, prediction time, size.
+    """
+    chosen = {"target": target, "test": test, "test-size": test_size, "models": models}
+    outputs = {"json": json, "csv": csv, "html": html, "plot": plot}
+    try:
+        _check_numbers(budget, folds, candidates, seed, jobs, threads)
+        _check_outputs(outputs, [Path(data), *([test] if test else [])])
+        from loclin.cli._data import load_data
+        from loclin.cli._systems import pick, roster
+        from loclin.cli._tune import Settings
+
+        systems = pick(models, roster())
+        settings = Settings(budget, folds, candidates, seed, jobs, threads)
+        loaded = load_data(data, target=target, test=test, test_size=test_size, seed=seed)
+        command = _command(data, {**chosen, **vars(settings)})
+        report = _run(loaded, systems, settings, command)
+        _write(report, outputs)
+    except InputError as error:
+        typer.echo(f"loclin: {error}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("loclin: interrupted", err=True)
+        raise typer.Exit(130) from None
+    if report.interrupted:
+        raise typer.Exit(130)
+
+
+def _run(data: Data, systems: Sequence[System], settings: Settings, command: str) -> Report:
+    """Run the comparison before the user's eyes; an interrupt keeps what is finished."""
+    from loclin.cli._compare import Result, compare, limited_threads, ranked
+    from loclin.cli._display import display
+    from loclin.cli._report import Report
+
+    outcomes: list[Any] = []
+    interrupted = False
+    screen = display([system.name for system in systems], settings.budget)
+    screen.say(_headline(data, settings))
+    for note in (*data.notes, *_busy()):
+        screen.say(f"note: {note}")
+    start = perf_counter()
+    try:
+        with screen, limited_threads(settings.threads):
+            for outcome in compare(data, systems, settings, screen.step):
+                outcomes.append(outcome)
+                screen.finish(outcome)
+    except KeyboardInterrupt:
+        interrupted = True
+    done = [outcome for outcome in outcomes if isinstance(outcome, Result)]
+    report = Report(
+        data,
+        settings,
+        ranked(done),
+        [outcome for outcome in outcomes if not isinstance(outcome, Result)],
+        command,
+        perf_counter() - start,
+        interrupted,
+    )
+    screen.table(report)
+    return report
+
+
+def _headline(data: Data, settings: Settings) -> str:
+    """Say what is compared on."""
+    n_train, n_features = data.X_train.shape
+    return (
+        f"{data.name}: {n_train:,} training rows, {len(data.y_test):,} test rows "
+        f"({data.split}), {plural(n_features, 'feature')}, {len(data.classes)} classes; "
+        f"{settings.budget:g} s of tuning a model"
+    )
+
+
+def _busy() -> list[str]:
+    """Warn where other programs keep the machine busy, since times will then be off."""
+    cpus = os.cpu_count() or 1
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load < BUSY * cpus:
+        return []
+    return [
+        f"the machine is busy (load {load:.1f} on {plural(cpus, 'core')}): times will be too "
+        "long, least so with --threads 1"
+    ]
+
+
+def _command(data: str, options: Mapping[str, Any]) -> str:
+    """Return the command that gives this comparison again."""
+    words = ["loclin", "compare", data]
+    for name, value in options.items():
+        if value is not None:
+            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+    return shlex.join(words)
+
+
+def _check_numbers(
+    budget: float, folds: int, candidates: int, seed: int, jobs: int, threads: int | None
+) -> None:
+    """Raise where an option is out of range."""
+    if not (budget > 0 and math.isfinite(budget)):
+        raise InputError(f"--budget {budget:g} is not a number of seconds above 0; try {BUDGET:g}")
+    least = {"folds": (folds, 2), "candidates": (candidates, 1), "jobs": (jobs, 1)}
+    if threads is not None:
+        least["threads"] = (threads, 1)
+    for name, (value, bound) in least.items():
+        if value < bound:
+            raise InputError(f"--{name} {value} is too small; it must be at least {bound}")
+    if not 0 <= seed < 2**32:
+        raise InputError(f"--seed {seed} is out of range; it must be from 0 to {2**32 - 1}")
+
+
+def _check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) -> None:
+    """Raise where a result could not be written, before the work starts."""
+    wanted = {name: path for name, path in outputs.items() if path is not None}
+    for name, path in wanted.items():
+        if path.is_dir():
+            raise InputError(f"--{name} {path}: is a folder; name a file in it")
+        if not path.parent.is_dir():
+            raise InputError(f"--{name} {path}: no folder {path.parent}; make it first")
+        if any(path.exists() and other.exists() and path.samefile(other) for other in inputs):
+            raise InputError(f"--{name} {path}: is the data itself; choose another name")
+    plot = wanted.get("plot")
+    if plot is None:
+        return
+    if plot.suffix.lower() not in IMAGES:
+        raise InputError(f"--plot {plot}: its name must end in {', '.join(IMAGES)}")
+    from loclin.cli._plot import require_matplotlib
+
+    require_matplotlib()
+
+
+def _write(report: Report, outputs: Mapping[str, Path | None]) -> None:
+    """Write the results that were asked for, and say where they are."""
+    from loclin.cli import _html, _plot, _report
+
+    writers = {
+        "json": _report.write_json,
+        "csv": _report.write_csv,
+        "html": _html.write_html,
+        "plot": _plot.write_plot,
+    }
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        try:
+            writers[name](report, path)
+        except OSError as error:
+            raise InputError(f"--{name} {path}: cannot be written ({error.strerror})") from error
+        typer.echo(f"wrote {path}")

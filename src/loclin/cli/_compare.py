@@ -1,0 +1,256 @@
+"""The comparison itself: tune, refit, measure. Nothing here prints."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from loclin.cli._data import Data
+from loclin.cli._errors import one_line
+from loclin.cli._measure import (
+    front,
+    interval,
+    pickled_bytes,
+    predict_seconds,
+    stratified_rows,
+)
+from loclin.cli._systems import Shape, System
+from loclin.cli._tune import Settings, Tuned, tune
+
+__all__ = ["Result", "Skipped", "Step", "compare", "limited_threads", "ranked"]
+
+PATIENCE = 4.0  # a super-linear model's last fit may take so many budgets
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a system is doing: shown while it runs."""
+
+    model: str
+    doing: str
+    tried: int = 0
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A system that gave no result, and why."""
+
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row of the comparison.
+
+    Attributes
+    ----------
+    model : str
+        The system's name.
+    own, baseline : bool
+        Is it loclin's; is it the majority class.
+    error, low, high : float
+        Share of test rows predicted wrong, and its 95 % interval (Wilson).
+    fit_seconds, fit_rows : float, int
+        Time of the last fit, scaling included, and the rows it had.
+    predict_seconds, predict_rows : float, int
+        Time per row, scaling included, of predicting so many rows in one call.
+    size_bytes : int
+        Length of the fitted pipeline's pickle.
+    parameters : mapping
+        What was set in the last fit; empty: the defaults.
+    tuned : Tuned
+        How they were found.
+    wrong : ndarray of shape (n_test,)
+        Which test rows were predicted wrong.
+    front : bool
+        Is no other row at least as accurate and as fast, and better in one.
+    notes : tuple of str
+        What else to know.
+    """
+
+    model: str
+    own: bool
+    baseline: bool
+    error: float
+    low: float
+    high: float
+    fit_seconds: float
+    fit_rows: int
+    predict_seconds: float
+    predict_rows: int
+    size_bytes: int
+    parameters: Mapping[str, Any]
+    tuned: Tuned
+    wrong: np.ndarray = field(repr=False)
+    front: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def compare(
+    data: Data,
+    systems: Sequence[System],
+    settings: Settings,
+    watch: Callable[[Step], None] = lambda step: None,
+) -> Iterator[Result | Skipped]:
+    """Yield one result after another, each as soon as it is there.
+
+    Parameters
+    ----------
+    data : Data
+        Tuned and fitted on the training split, measured on the test split.
+    systems : sequence of System
+        What to compare.
+    settings : Settings
+        Budget, folds, seed.
+    watch : callable
+        Told of every `Step`.
+    """
+    shape = describe(data)
+    for system in systems:
+        reason = system.refuses(shape)
+        if reason is None:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    result = _run(system, data, shape, settings, watch)
+            except Exception as error:  # one model's failure must not lose the others' results
+                reason = f"failed ({type(error).__name__}: {one_line(error)})"
+        yield result if reason is None else Skipped(system.name, reason)
+
+
+def describe(data: Data) -> Shape:
+    """Return the shape of the training split, with the variance that scaling leaves it."""
+    from scipy.sparse import issparse
+
+    X = data.X_train
+    if not issparse(X):
+        constant = np.ptp(X, axis=0) == 0
+        return Shape(X.shape[0], X.shape[1], variance=float(1 - constant.mean()))
+    from sklearn.preprocessing import MaxAbsScaler
+
+    scaled = MaxAbsScaler().fit_transform(X)
+    mean = scaled.mean()
+    variance = float(scaled.power(2).mean() - mean * mean)
+    return Shape(X.shape[0], X.shape[1], sparse=True, variance=variance)
+
+
+def ranked(results: Sequence[Result]) -> list[Result]:
+    """Return the results by test error, then prediction time, with the front marked.
+
+    The majority class bounds the front, since nothing slower and no better belongs on it, but
+    is not marked: it is a floor, not a choice.
+    """
+    marks = front([row.error for row in results], [row.predict_seconds for row in results])
+    marked = [
+        replace(row, front=mark and not row.baseline)
+        for row, mark in zip(results, marks, strict=True)
+    ]
+    return sorted(marked, key=lambda row: (row.error, row.predict_seconds))
+
+
+@contextmanager
+def limited_threads(threads: int | None) -> Iterator[None]:
+    """Hold BLAS, OpenMP and Numba to so many threads; None leaves them as they are."""
+    if threads is None:
+        yield
+        return
+    import numba
+    from threadpoolctl import threadpool_limits
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    try:
+        with threadpool_limits(limits=threads):
+            yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def _run(
+    system: System, data: Data, shape: Shape, settings: Settings, watch: Callable[[Step], None]
+) -> Result:
+    """Tune, refit and measure one system."""
+    X, y = data.X_train, data.y_train
+    watch(Step(system.name, "warming up"))
+    _warm_up(system, data, shape, settings.seed)
+    watch(Step(system.name, "tuning"))
+
+    def heard(tried: int, error: float) -> None:
+        watch(Step(system.name, "tuning", tried, error))
+
+    tuned = tune(system, X, y, shape, settings, heard)
+    rows = _fitting_rows(system, tuned, y, settings)
+    here = replace(shape, n_rows=len(rows))
+    model = system.make(tuned.drawn, here, settings.seed)
+    X, y = (X, y) if len(rows) == len(y) else (X[rows], y[rows])
+    watch(Step(system.name, f"fitting {len(rows):,} rows", tuned.tried, tuned.error))
+    start = perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    fit_seconds = perf_counter() - start
+    watch(Step(system.name, "timing predictions", tuned.tried, tuned.error))
+    start = perf_counter()
+    wrong = model.predict(data.X_test) != data.y_test
+    seconds, timed = predict_seconds(model, data.X_test, perf_counter() - start)
+    low, high = interval(int(wrong.sum()), len(wrong))
+    return Result(
+        system.name,
+        system.own,
+        system.baseline,
+        float(wrong.mean()),
+        low,
+        high,
+        fit_seconds,
+        len(rows),
+        seconds,
+        timed,
+        pickled_bytes(model),
+        system.resolve(tuned.drawn, here),
+        tuned,
+        wrong,
+        notes=_notes(tuned, len(rows), len(data.y_train), settings, caught),
+    )
+
+
+def _warm_up(system: System, data: Data, shape: Shape, seed: int) -> None:
+    """Fit and predict a few rows, so that compiling is not taken for fitting."""
+    rows = stratified_rows(data.y_train, 50, seed, 5)
+    try:
+        model = system.make(system.start, replace(shape, n_rows=len(rows)), seed)
+        model.fit(data.X_train[rows], data.y_train[rows]).predict(data.X_train[rows])
+    except (ValueError, ArithmeticError, RuntimeError):
+        pass  # too few rows for the defaults; tuning will tell if it is anything else
+
+
+def _fitting_rows(system: System, tuned: Tuned, y: np.ndarray, settings: Settings) -> np.ndarray:
+    """Choose the rows of the last fit: all, unless that would take many budgets."""
+    allowed = PATIENCE * max(settings.budget, 1.0)
+    expected = tuned.fit_seconds * (len(y) / tuned.fit_rows) ** system.growth
+    if system.growth <= 1 or expected <= allowed:
+        return np.arange(len(y))
+    size = tuned.fit_rows * (allowed / tuned.fit_seconds) ** (1 / system.growth)
+    return stratified_rows(y, int(max(size, tuned.rows)), settings.seed)
+
+
+def _notes(
+    tuned: Tuned, fit_rows: int, n_rows: int, settings: Settings, caught: Sequence[Any]
+) -> tuple[str, ...]:
+    """Say what a reader of the row should know."""
+    notes = []
+    if fit_rows < n_rows:
+        notes.append(f"fitted on {fit_rows:,} of {n_rows:,} rows")
+    if tuned.rows < n_rows:
+        notes.append(f"tuned on {tuned.rows:,} of {n_rows:,} rows")
+    if tuned.folds < settings.folds:
+        notes.append(f"cross-validated on {tuned.folds} of {settings.folds} folds")
+    notes += [f"warning in the last fit: {one_line(warning.message)}" for warning in caught]
+    return tuple(dict.fromkeys(notes))

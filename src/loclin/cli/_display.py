@@ -1,0 +1,182 @@
+"""What the user sees while models run, and the table at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Protocol
+
+from loclin.cli._compare import Result, Skipped, Step
+from loclin.cli._errors import plural
+from loclin.cli._report import FRONT_MEANS, Report, footnotes
+from loclin.cli._text import COLUMNS, cells, micros, percent, plain_table
+
+__all__ = ["Display", "display"]
+
+
+class Display(Protocol):
+    """Shows a comparison; a context manager around the run, then `table`."""
+
+    def __enter__(self) -> Display: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+
+    def step(self, step: Step) -> None:
+        """Take note of what a model is doing."""
+
+    def finish(self, outcome: Result | Skipped) -> None:
+        """Take note that a model is done."""
+
+    def table(self, report: Report) -> None:
+        """Print the table and the verdict."""
+
+
+def display(names: Sequence[str], budget: float) -> Display:
+    """Return a live display on a terminal, plain lines anywhere else."""
+    if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+        return _Live(names, budget)
+    return _Plain(names)
+
+
+def _outcome(outcome: Result | Skipped) -> str:
+    """Return the line for a model that is done."""
+    if isinstance(outcome, Skipped):
+        return f"left out: {outcome.reason}"
+    tuned = outcome.tuned
+    return (
+        f"{percent(outcome.error, len(outcome.wrong))} % error, "
+        f"{micros(outcome.predict_seconds)} us a row "
+        f"({plural(tuned.tried, 'candidate')} in {tuned.seconds:.1f} s)"
+    )
+
+
+def _closing(report: Report) -> list[str]:
+    """Return the lines below the table: marks, notes, models left out."""
+    notes, _ = footnotes(report)
+    lines = [f"* {FRONT_MEANS}"] if any(row.front for row in report.rows) else []
+    lines += notes
+    lines += [f"{item.model} left out: {item.reason}" for item in report.skipped]
+    if report.interrupted:
+        lines.append("interrupted: models that had not finished are missing")
+    return lines
+
+
+class _Plain:
+    """Plain lines, one for each model that is done, for pipes and files."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._count = len(names)
+        self._width = max(map(len, names), default=0)
+        self._done = 0
+
+    def __enter__(self) -> Display:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
+
+    def step(self, step: Step) -> None:
+        pass
+
+    def finish(self, outcome: Result | Skipped) -> None:
+        self._done += 1
+        self.say(
+            f"[{self._done}/{self._count}] {outcome.model.ljust(self._width)}  {_outcome(outcome)}"
+        )
+
+    def table(self, report: Report) -> None:
+        _, marks = footnotes(report)
+        lines = plain_table(report.rows, marks) if report.rows else []
+        for line in ["", *lines, "", *_closing(report), "", report.verdict]:
+            self.say(line)
+
+
+class _Live:
+    """Rich's live display, replaced by a table at the end."""
+
+    def __init__(self, names: Sequence[str], budget: float) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+        from rich.table import Column
+
+        self._console = Console(highlight=False)
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓"),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(table_column=Column(min_width=8, max_width=16)),
+            TextColumn(
+                "{task.fields[doing]}",
+                markup=False,
+                table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
+            ),
+            expand=True,
+            console=self._console,
+            transient=True,
+            refresh_per_second=4,  # seldom, since it runs beside what is being timed
+        )
+        self._budget = max(budget, 1e-9)
+        self._tasks: dict[str, Any] = {
+            name: self._progress.add_task(name, start=False, total=1.0, doing="") for name in names
+        }
+
+    def __enter__(self) -> Display:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def say(self, text: str) -> None:
+        self._console.print(text, markup=False)
+
+    def step(self, step: Step) -> None:
+        task = self._tasks[step.model]
+        current = self._progress.tasks[task]
+        if current.start_time is None:
+            self._progress.start_task(task)
+        doing = step.doing
+        if step.error is not None:
+            doing += f" · {step.tried} tried · best {100 * step.error:.1f} % in CV"
+        share = min((self._progress.tasks[task].elapsed or 0.0) / self._budget, 0.95)
+        self._progress.update(task, completed=share, doing=doing)
+
+    def finish(self, outcome: Result | Skipped) -> None:
+        task = self._tasks[outcome.model]
+        if self._progress.tasks[task].start_time is None:
+            self._progress.start_task(task)
+        self._progress.update(task, completed=1.0, doing=_outcome(outcome))
+
+    def table(self, report: Report) -> None:
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        _, marks = footnotes(report)
+        if report.rows:
+            table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+            table.add_column("")
+            for name in COLUMNS:
+                table.add_column(name, justify="left" if name == "model" else "right", no_wrap=True)
+            for row, mark in zip(report.rows, marks, strict=True):
+                name, *figures = cells(row)
+                style = "bold green" if row.front else "dim" if row.baseline else ""
+                own = Text(name, style="bold" if row.own else "")
+                table.add_row(mark, own, *figures, style=style)
+            self._console.print(table)
+        for line in _closing(report):
+            self._console.print(line, style="dim", markup=False)
+        self._console.print()
+        self._console.print(report.verdict, style="bold", markup=False)

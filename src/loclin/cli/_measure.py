@@ -1,0 +1,114 @@
+"""Measuring a fitted classifier: errors and their interval, time, size, and the front."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+__all__ = ["front", "interval", "pickled_bytes", "predict_seconds", "stratified_rows"]
+
+REPEATS = 7
+TIMING_SECONDS = 2.0  # about the most that timing predictions of one model may take
+LEAST_ROWS = 100  # a timed call predicts at least so many rows, where there are as many
+
+
+def interval(wrong: int, total: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of an error rate.
+
+    Parameters
+    ----------
+    wrong, total : int
+        Errors, and the rows they were counted on.
+    """
+    from scipy.stats import binomtest
+
+    bounds = binomtest(wrong, total).proportion_ci(confidence_level=0.95, method="wilson")
+    return float(bounds.low), float(bounds.high)
+
+
+def front(errors: Sequence[float], costs: Sequence[float]) -> list[bool]:
+    """Tell for each row whether no other is at least as good in both and better in one."""
+    points = list(zip(errors, costs, strict=True))
+    return [
+        not any(
+            other[0] <= point[0] and other[1] <= point[1] and other != point for other in points
+        )
+        for point in points
+    ]
+
+
+def predict_seconds(model: Any, X: Any, first_seconds: float) -> tuple[float, int]:
+    """Time predictions in one call, warmed up, and return the median seconds per row.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, and warmed up by one prediction of ``X``.
+    X : ndarray or csr_array
+        The rows; fewer of them are timed where all would take too long.
+    first_seconds : float
+        What that first prediction took.
+
+    Returns
+    -------
+    (float, int)
+        Seconds per row, and the number of rows in a call.
+    """
+    n_rows = X.shape[0]
+    share = TIMING_SECONDS / (REPEATS * max(first_seconds, 1e-9))
+    rows = X if share >= 1 else X[: max(min(LEAST_ROWS, n_rows), int(share * n_rows))]
+    seconds = []
+    for _ in range(REPEATS):
+        start = perf_counter()
+        model.predict(rows)
+        seconds.append(perf_counter() - start)
+    return median(seconds) / rows.shape[0], rows.shape[0]
+
+
+def pickled_bytes(model: Any) -> int:
+    """Return the length of the pickled model, without holding the pickle in memory."""
+    counter = _Counter()
+    pickle.Pickler(counter, protocol=5).dump(model)
+    return counter.length
+
+
+class _Counter:
+    """A file that only counts what is written to it."""
+
+    def __init__(self) -> None:
+        self.length = 0
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self.length += size
+        return size
+
+
+def stratified_rows(y: np.ndarray, size: int, seed: int, least: int = 2) -> np.ndarray:
+    """Return sorted indices of about ``size`` rows, each class with its share of them.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Classes, counted from 0.
+    size : int
+        How many rows; all where there are no more.
+    seed : int
+        Seed of the draw.
+    least : int
+        A class keeps at least so many rows, where it has them.
+    """
+    if size >= len(y):
+        return np.arange(len(y))
+    rng = np.random.default_rng(seed)
+    chosen = []
+    for label in np.unique(y):
+        rows = np.flatnonzero(y == label)
+        count = min(len(rows), max(least, round(size * len(rows) / len(y))))
+        chosen.append(rng.choice(rows, count, replace=False))
+    return np.sort(np.concatenate(chosen))

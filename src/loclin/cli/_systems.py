@@ -1,0 +1,251 @@
+"""The classifiers that are compared: how each is built, and what is searched for it.
+
+A search space maps parameters to distributions. Three keys are drawn in a form that carries over
+from the rows of a cross-validation fold to all rows, and `System.resolve` writes them out:
+
+- ``alpha*n``: L2 strength times the number of rows, so that the penalty keeps its weight against
+  the *sum* of losses, as a constant ``C`` does in scikit-learn's SVMs;
+- ``gamma*d``: RBF width, times the number of features and the variance of the scaled data
+  (1 is scikit-learn's ``gamma="scale"``);
+- ``n_components``, ``n_neighbors``, ``n_models``: no more than there are rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from loclin.cli._errors import InputError
+
+__all__ = ["Shape", "System", "pick", "roster"]
+
+DENSE_BYTES = 2**30  # a tree model gets sparse data made dense up to this size
+COUNTS = ("n_components", "n_neighbors", "n_models")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a system must know of the data: rows, features, sparsity, variance once scaled."""
+
+    n_rows: int
+    n_features: int
+    sparse: bool = False
+    variance: float = 1.0
+
+
+@dataclass(frozen=True)
+class System:
+    """One classifier in the comparison.
+
+    Attributes
+    ----------
+    name : str
+        As shown and as chosen with ``--models``.
+    build : callable
+        ``build(seed, **parameters)`` returns the unfitted classifier.
+    space : mapping
+        Parameter to a list of values or a SciPy distribution; empty: no search.
+    start : mapping
+        The first candidate; empty: the defaults of the classifier.
+    growth : float
+        Fitting and cross-validating takes about ``n_rows ** growth``.
+    own, baseline, tree : bool
+        Is it loclin's; is it the majority class; is it free of the features' scale.
+    """
+
+    name: str
+    build: Callable[..., Any]
+    space: Mapping[str, Any] = field(default_factory=dict)
+    start: Mapping[str, Any] = field(default_factory=dict)
+    growth: float = 1.0
+    own: bool = False
+    baseline: bool = False
+    tree: bool = False
+
+    def resolve(self, drawn: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
+        """Write drawn parameters out as the classifier takes them."""
+        parameters = {}
+        for key, value in drawn.items():
+            if key == "alpha*n":
+                parameters["alpha"] = value if isinstance(value, str) else value / shape.n_rows
+            elif key == "gamma*d":
+                parameters["gamma"] = value / (shape.n_features * (shape.variance or 1.0))
+            else:
+                parameters[key] = min(value, shape.n_rows) if key in COUNTS else value
+        return parameters
+
+    def make(self, drawn: Mapping[str, Any], shape: Shape, seed: int) -> Any:
+        """Return the unfitted pipeline: scaling, unless it is a tree, and the classifier."""
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
+
+        classifier = self.build(seed, **self.resolve(drawn, shape))
+        if self.baseline or (self.tree and not shape.sparse):
+            return classifier
+        if self.tree:
+            return make_pipeline(FunctionTransformer(_to_dense, accept_sparse=True), classifier)
+        return make_pipeline(MaxAbsScaler() if shape.sparse else StandardScaler(), classifier)
+
+    def refuses(self, shape: Shape) -> str | None:
+        """Return why the system cannot take such data, or None."""
+        size = 8 * shape.n_rows * shape.n_features
+        if self.tree and shape.sparse and size > DENSE_BYTES:
+            return (
+                f"needs dense features: {shape.n_features:,} columns would take {size / 1e9:.1f} GB"
+            )
+        return None
+
+
+def roster() -> list[System]:
+    """Return every classifier of loclin and the rivals, in the order in which they run."""
+    majority = System("Majority", _majority, baseline=True)
+    return [majority, *_own_systems(), *_rivals()]
+
+
+def pick(wanted: str | None, systems: Sequence[System]) -> list[System]:
+    """Return the systems named in a list such as ``"ml3,svc-rbf"``; all for None.
+
+    Raises
+    ------
+    InputError
+        If a name fits no system; the message lists the valid ones.
+    """
+    if wanted is None:
+        return list(systems)
+    by_key = {_key(system.name): system for system in systems}
+    names = [name.strip() for name in wanted.split(",") if name.strip()]
+    unknown = [name for name in names if _key(name) not in by_key]
+    if unknown or not names:
+        asked = f"no model '{unknown[0]}'" if unknown else "--models names none"
+        valid = ", ".join(system.name for system in systems)
+        raise InputError(f"{asked}; the models are {valid}")
+    chosen = {_key(name) for name in names}
+    return [system for key, system in by_key.items() if key in chosen]
+
+
+def _key(name: str) -> str:
+    """Reduce a name to what tells it apart: ``ML3Classifier`` and ``ml3`` are the same."""
+    return re.sub(r"[^a-z0-9]", "", name.lower()).removesuffix("classifier")
+
+
+# --- loclin's own: every public classifier runs; a line here gives it a search ---------------
+
+
+def _own_spaces() -> dict[str, dict[str, Any]]:
+    from scipy.stats import loguniform
+
+    return {
+        "ML3Classifier": {"n_models": [8, 16, 32, 64], "alpha*n": loguniform(0.03, 10)},
+    }
+
+
+def _own_systems() -> list[System]:
+    """Return a system for each classifier class that loclin makes public."""
+    from sklearn.base import ClassifierMixin
+
+    import loclin
+
+    spaces = _own_spaces()
+    systems = []
+    for name in getattr(loclin, "__all__", ()):
+        made = getattr(loclin, name, None)
+        if isinstance(made, type) and issubclass(made, ClassifierMixin):
+            systems.append(System(name, _seeded(made), spaces.get(name, {}), own=True))
+    return systems
+
+
+def _seeded(made: type) -> Callable[..., Any]:
+    """Return a build function for a class of loclin."""
+
+    def build(seed: int, **parameters: Any) -> Any:
+        return made(random_state=seed, **parameters)
+
+    return build
+
+
+# --- the rivals -------------------------------------------------------------------------------
+
+
+def _rivals() -> list[System]:
+    from scipy.stats import loguniform
+
+    widths = loguniform(0.03, 10)
+    costs = loguniform(1e-1, 1e3)
+    return [
+        System("LinearSVC", _linear_svc, {"C": loguniform(1e-3, 1e1)}),
+        System(
+            "kNN",
+            _knn,
+            {"n_neighbors": [1, 2, 3, 4, 5, 7, 9, 12, 15, 20, 30], "weights": WEIGHTS, "p": [1, 2]},
+            growth=2.0,
+        ),
+        System(
+            "Nystroem+LinearSVC",
+            _nystroem,  # its defaults, 100 components and C = 1, would be a straw man
+            {"n_components": [100, 200, 400, 800], "gamma*d": widths, "C": loguniform(1, 100)},
+            start={"n_components": 300, "gamma*d": 1.0, "C": 10.0},
+        ),
+        System("SVC-rbf", _svc, {"C": costs, "gamma*d": widths}, growth=2.0),
+        System(
+            "HistGradientBoosting",
+            _boosting,
+            {
+                "learning_rate": loguniform(0.03, 0.3),
+                "max_iter": [50, 100, 200, 400],
+                "max_leaf_nodes": [7, 15, 31, 63],
+                "min_samples_leaf": [5, 10, 20, 40],
+                "l2_regularization": loguniform(1e-3, 10),
+            },
+            tree=True,
+        ),
+    ]
+
+
+WEIGHTS = ["uniform", "distance"]
+
+
+def _majority(seed: int) -> Any:
+    from sklearn.dummy import DummyClassifier
+
+    return DummyClassifier(strategy="most_frequent", random_state=seed)
+
+
+def _linear_svc(seed: int, **parameters: Any) -> Any:
+    from sklearn.svm import LinearSVC
+
+    return LinearSVC(random_state=seed, **parameters)
+
+
+def _knn(seed: int, **parameters: Any) -> Any:
+    from sklearn.neighbors import KNeighborsClassifier
+
+    return KNeighborsClassifier(**parameters)
+
+
+def _nystroem(seed: int, C: float = 1.0, **parameters: Any) -> Any:
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    # in the dual, which is many times faster on these features than scikit-learn's choice
+    classifier = LinearSVC(C=C, dual=True, tol=1e-3, random_state=seed)
+    return make_pipeline(Nystroem(random_state=seed, **parameters), classifier)
+
+
+def _svc(seed: int, **parameters: Any) -> Any:
+    from sklearn.svm import SVC
+
+    return SVC(kernel="rbf", random_state=seed, **parameters)
+
+
+def _boosting(seed: int, **parameters: Any) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(random_state=seed, **parameters)
+
+
+def _to_dense(X: Any) -> Any:
+    """Return sparse rows as a dense array."""
+    return X.toarray()

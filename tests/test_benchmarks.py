@@ -1,0 +1,132 @@
+"""The benchmark scripts run, and give sane numbers, on tiny settings."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from benchmarks import limits, startup, stream
+
+from loclin import ML3Classifier
+
+TINY = ["--shape", "240,4,3", "--n-models", "2", "--max-iter", "3", "--repeats", "1"]
+
+
+def test_limits(tmp_path, capsys):
+    file = tmp_path / "limits.json"
+    results = limits.main([*TINY, "--skip-memory", "--json", str(file)])
+    assert json.loads(file.read_text()) == results
+    assert results["columns"] == 6
+    assert results["fit"]["epochs"] == 4
+    assert results["fit"]["warm_iterations"] == 1
+    assert results["fit"]["ratio"] > 0
+    assert results["predict"]["ratio"] > 0
+    assert results["predict"]["rows"] == 48
+    assert math.isfinite(results["fit"]["late_ratio"])
+    assert "memory" not in results
+    assert "score products of 4 epochs, the limit" in capsys.readouterr().out
+
+
+def test_limits_rejects_warm_iterations_out_of_range():
+    with pytest.raises(SystemExit, match="--warm-iterations 3 must be between 0"):
+        limits.main([*TINY, "--warm-iterations", "3"])
+
+
+@pytest.mark.parametrize("preprocess", limits.PREPROCESSORS)
+def test_a_set_without_a_split_is_split(preprocess):
+    problem = limits.load_problem("wine", limits.Shape(0, 0, 0), "float32", preprocess)
+    assert problem.shape == (142, 13, 3)
+    assert len(problem.X_test) == len(problem.y_test) == 36
+    assert problem.X.dtype == problem.X_test.dtype == np.float32
+    if preprocess == "center-norm":
+        np.testing.assert_allclose(np.linalg.norm(problem.X, axis=1), 1, rtol=1e-5)
+    elif preprocess != "none":
+        np.testing.assert_allclose(problem.X.mean(axis=0), 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("products", [limits.products_by_numpy, limits.products_compiled])
+def test_products_score_every_batch(products):
+    X, W = np.arange(14.0).reshape(7, 2), np.array([[1.0, 2.0], [0.0, 1.0], [3.0, 1.0]])
+    out = np.empty((4, 3))
+    products(X, W, 4, out, 1)
+    np.testing.assert_array_equal(out[:3], X[4:] @ W.T)
+
+
+@pytest.fixture
+def rows_on_disk(tmp_path):
+    X, y = stream.GaussianClusters(8, 3).rows(1500)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    return tmp_path
+
+
+def test_memory_of_fit_is_measured(rows_on_disk):
+    model = ML3Classifier(4, max_iter=2, average=1, random_state=0)
+    found = limits.memory_of_fit(model, rows_on_disk)
+    codes = 1500 * 4 * 8
+    assert codes < found["traced_peak"] < 100 * codes
+    assert not found["resident_growth"] < 0  # NaN outside Linux
+
+
+def test_expected_memory_counts_weights_sums_and_codes():
+    kind, shape = limits.MODELS["ML3Classifier"], limits.Shape(100, 5, 3)
+    assert kind.memory(ML3Classifier(4, average=0), shape) == 3 * 4 * 6 + 400
+    assert kind.memory(ML3Classifier(4, average=2), shape) == 2 * 3 * 4 * 6 + 400
+
+
+@pytest.mark.slow
+def test_limits_measures_memory_in_a_fresh_process():
+    memory = limits.main(TINY)["memory"]
+    assert memory["traced_ratio"] > 1
+    assert not memory["resident_growth"] < 0
+
+
+def test_startup(tmp_path, monkeypatch, capsys):
+    statements = {"baseline": "import string", "loclin": "import string, fractions"}
+    monkeypatch.setattr(startup, "_STATEMENTS", statements)
+    monkeypatch.setattr(startup, "_TIMED_FIT", "print(2.0)\nprint(1.0)")
+    file = tmp_path / "startup.json"
+    results = startup.main(["--repeats", "1", "--json", str(file)])
+    assert json.loads(file.read_text()) == results
+    assert results["import"]["ratio"] > 0
+    assert results["first_fit"] == {"cold_s": 2.0, "warm_s": 2.0, "second_s": 1.0}
+    assert "fractions" in results["extra_imports_ms"]
+    assert "string" not in results["extra_imports_ms"]
+    assert "import string, fractions" in capsys.readouterr().out
+
+
+def test_startup_gives_the_code_its_environment():
+    code = "import os; print(os.environ['NUMBA_CACHE_DIR'])"
+    assert startup.seconds_of(code, NUMBA_CACHE_DIR="7") == [7.0]
+
+
+def test_stream(tmp_path, capsys):
+    file = tmp_path / "stream.json"
+    results = stream.main(
+        ["--rows=2000", "--chunk=300", "--features=4", "--classes=3", "--fit-rows=500",
+         "--chunk-rows=600", "--chunks", "100", "600", "--json", str(file)]
+    )  # fmt: skip
+    assert json.loads(file.read_text())["error"] == results["error"]
+    assert len(results["resident_bytes"]) == 10
+    assert results["rows_per_second"] > 0
+    for error in (results["error"], results["fit_error"], results["chunks"][600]["error"]):
+        assert results["best_error"] <= error < 66
+    assert "stream less fit" in capsys.readouterr().out
+
+
+def test_a_stream_does_not_depend_on_the_chunk():
+    problem = stream.GaussianClusters(3, 2)
+    X, y = problem.rows(50)
+    parts = list(problem.stream(50, 7))
+    np.testing.assert_array_equal(np.concatenate([part[0] for part in parts]), X)
+    np.testing.assert_array_equal(np.concatenate([part[1] for part in parts]), y)
+
+
+def test_clusters_are_standardised_by_construction():
+    problem = stream.GaussianClusters(6, 3)
+    X, _ = problem.rows(20_000)
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=0.05)
+    np.testing.assert_allclose(X.var(axis=0), 1, atol=0.05)
+    np.testing.assert_allclose((problem.centers**2).mean(axis=0) + problem.spread**2, 1, rtol=1e-12)
