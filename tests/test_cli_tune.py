@@ -288,3 +288,26 @@ def test_ranked_marks_the_front_but_not_the_majority_class():
     data = Data("d", "", "", X, y, X, y, ("a", "b"))
     rows = ranked(list(compare(data, pick("majority,knn", roster()), Settings(budget=0.05))))
     assert [(row.model, row.front) for row in rows] == [("kNN", True), ("Majority", False)]
+
+
+@pytest.mark.parametrize(("threads", "jobs", "expected"), [(1, 1, 1), (1, 2, 1), (2, 1, 2)])
+def test_fits_keep_to_their_threads(threads, jobs, expected):
+    from sklearn.dummy import DummyClassifier
+    from threadpoolctl import threadpool_info
+
+    seen = []
+
+    class Spy(DummyClassifier):
+        def fit(self, X, y):
+            seen.extend(pool["num_threads"] for pool in threadpool_info())
+            return super().fit(X, y)
+
+    before = sorted(pool["num_threads"] for pool in threadpool_info())
+    y = np.arange(40) % 2
+    X = np.zeros((40, 1))
+    data = Data("d", "", "", X, y, X, y, ("a", "b"))
+    system = System("spy", lambda seed: Spy())
+    with _compare.limited_threads(threads):
+        list(compare(data, [system], Settings(jobs=jobs, threads=threads)))
+    assert set(seen) == {expected}
+    assert sorted(pool["num_threads"] for pool in threadpool_info()) == before

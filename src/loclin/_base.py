@@ -1,8 +1,8 @@
 """What every locally linear classifier shares: the road from data to a fitted model and back.
 
 A fit walks validate -> iterate -> attributes. A subclass supplies the iterations (`_begin_fit`,
-`_begin_stream`), the scores (`_scores`) and the codes (`_codes`); it never overrides what is
-concrete here.
+`_continue_stream`), the scores (`_class_scores`) and the codes (`_codes`); it never overrides what
+is concrete here.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ class _Plateau:
 class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
     """Abstract locally linear classifier."""
 
+    classes_: NDArray[Any]
+    _stream: Any  # what a subclass keeps between the calls of partial_fit
+    _rng: np.random.Generator
+
     # What a subclass supplies.
 
     @abstractmethod
@@ -109,9 +113,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         self._check_shared_parameters()
         continued = bool(self.warm_start) and hasattr(self, "local_coef_")
         old_classes = self.classes_ if continued else None
-        X, y = self._validate_rows(X, y, reset=not continued)
-        check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
+        data, target = self._validate_rows(X, y, reset=not continued)
+        check_classification_targets(target)
+        classes, labels = np.unique(target, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"y has one class only ({classes[0]!r}); a classifier needs at least two. "
@@ -125,12 +129,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         self.classes_ = classes
         self._stream = None
         rng = self._generator()
-        rows = weigh(X, labels, self._class_weights(labels), sample_weight)
+        rows = weigh(data, labels, self._class_weights(labels), sample_weight)
         held_out = None
         if self.early_stopping:
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             rows, held_out = hold_out(rows, self.validation_fraction, seed)
-        with threads_for(self._products_per_batch(X.shape[1])):
+        with threads_for(self._products_per_batch(data.shape[1])):
             self._run(rows, held_out, rng, sample_weight)
         return self
 
@@ -179,10 +183,11 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             self._stream, self._rng = None, self._generator()
         elif not hasattr(self, "_rng"):
             self._rng = self._generator()
-        X, y = self._validate_rows(X, y, reset=first and not hasattr(self, "local_coef_"))
-        rows = weigh(X, self._encode(y), self._class_weights(None), sample_weight, unit=False)
+        data, target = self._validate_rows(X, y, reset=first)
+        labels = self._encode(target)
+        rows = weigh(data, labels, self._class_weights(None), sample_weight, unit=False)
         if len(rows.y):
-            with threads_for(self._products_per_batch(X.shape[1])):
+            with threads_for(self._products_per_batch(data.shape[1])):
                 self._continue_stream(rows, self._rng)
             self._check_finite()
         return self
@@ -380,7 +385,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
 
 def _difference(by_class: NDArray[Any], n_classes: int) -> NDArray[Any]:
-    """Scorers to decisions, on axis 1: second minus first for two classes, all of them otherwise."""
+    """Scorers to decisions, on axis 1: second minus first for two classes, else all of them."""
     if by_class.shape[1] == 1:
         return by_class[:, 0]
     return by_class[:, 1] - by_class[:, 0] if n_classes == 2 else by_class

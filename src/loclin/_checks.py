@@ -12,19 +12,19 @@ from sklearn.utils import check_array
 
 
 def check_number(
-    name: str, value: Any, kind: type = Real, *, low: float = -math.inf, high: float = math.inf,
+    name: str, value: Any, kind: Any = Real, *, low: float = -math.inf, high: float = math.inf,
     open_low: bool = False, open_high: bool = False, hint: str = "",
 ) -> None:  # fmt: skip
     """Raise TypeError or ValueError unless `value` is a number of that kind in the interval."""
     noun = "an integer" if kind is Integral else "a number"
     interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
     valid = f"{name} must be {noun} in {interval}" + (f"; {hint}" if hint else "")
-    if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise TypeError(f"{name}={value!r} has type {type(value).__name__}; {valid}.")
-    inside = (low < value if open_low else low <= value) and (
-        value < high if open_high else value <= high
-    )
-    if not inside:  # also for NaN
+    number = float(value)
+    above = low < number if open_low else low <= number
+    below = number < high if open_high else number <= high
+    if not (above and below):  # also for NaN
         raise ValueError(f"{name}={value!r} is not valid; {valid}.")
 
 
@@ -76,8 +76,8 @@ def check_weights(sample_weight: Any, n_samples: int, dtype: Any) -> NDArray[Any
     if weights.min() < 0:
         row = int(np.argmin(weights))
         raise ValueError(
-            f"sample_weight has negative values (row {row}: {weights[row]:g}); weights must be >= 0. "
-            "Use 0 to leave a row out."
+            f"sample_weight has negative values (row {row}: {weights[row]:g}); weights must "
+            "be >= 0. Use 0 to leave a row out."
         )
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")

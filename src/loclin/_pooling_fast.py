@@ -132,8 +132,9 @@ def best_class(row, sums, n_classes, m, q, without):
 def argmax_code(row, first, m, q, norm, code):
     """Write into `code` the maximiser over the ball, given ``norm = dual_norm(row, ...)``.
 
-    Equations 14 and 15 of the ML3 paper: ``code_j = (max(r_j, 0) / norm)^(q - 1)``; one-hot on the
-    largest response for p = 1; all positive responses count 1 for p = inf; zero if none is positive.
+    Equations 14 and 15 of the ML3 paper: ``code_j = (max(r_j, 0) / norm)^(q - 1)``. For p = 1 it is
+    one-hot on the largest response, for p = inf all positive responses count 1; without a positive
+    response it is zero.
     """
     zero, one = code.dtype.type(0), code.dtype.type(1)
     if not norm > 0.0:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 # Multiply-adds in one batch's product below which a second BLAS thread costs more than it brings.
 _WORTH_A_THREAD = 1e7
 
 
+@cache
+def _controller() -> ThreadpoolController:
+    """Find the thread pools once; looking for them takes milliseconds."""
+    return ThreadpoolController()
+
+
 def threads_for(products_per_batch: float) -> AbstractContextManager[Any]:
     """Keep small matrix products on one thread; leave large ones as the user set them."""
     if products_per_batch < _WORTH_A_THREAD:
-        return threadpool_limits(limits=1, user_api="blas")
+        return _controller().limit(limits=1, user_api="blas")
     return nullcontext()

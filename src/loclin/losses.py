@@ -35,7 +35,7 @@ _HINGE, _SQUARED_HINGE = int(Loss.HINGE), int(Loss.SQUARED_HINGE)
 
 @jit
 def loss_value(loss, z):
-    """Loss of the margin `z`."""
+    """Return the loss of the margin `z`."""
     if loss == _HINGE:
         return max(0.0, 1.0 - z)
     if loss == _SQUARED_HINGE:
@@ -45,7 +45,7 @@ def loss_value(loss, z):
 
 @jit
 def loss_slope(loss, z):
-    """Derivative of the loss at `z`; at a kink, the one on its flat side."""
+    """Return the derivative of the loss at `z`; at a kink, the one on its flat side."""
     if loss == _HINGE:
         return -1.0 if z < 1.0 else 0.0
     if loss == _SQUARED_HINGE:

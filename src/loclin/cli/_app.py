@@ -93,11 +93,12 @@ def compare(
     seed: Annotated[int, typer.Option(help="Seed of splits, candidates and models.")] = 0,
     jobs: Annotated[int, typer.Option(help="Folds to fit at once while tuning.")] = 1,
     threads: Annotated[
-        int | None,
+        int,
         typer.Option(
-            metavar="N", help="Threads of BLAS and OpenMP, as many as they like by default."
+            metavar="N",
+            help="Threads for each fit and prediction; 0 for as many as the libraries like.",
         ),
-    ] = None,
+    ] = 1,
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.")
     ] = None,
@@ -193,8 +194,7 @@ def _busy() -> list[str]:
     if load < BUSY * cpus:
         return []
     return [
-        f"the machine is busy (load {load:.1f} on {plural(cpus, 'core')}): times will be too "
-        "long, least so with --threads 1"
+        f"the machine is busy (load {load:.1f} on {plural(cpus, 'core')}): times may be too long"
     ]
 
 
@@ -208,14 +208,17 @@ def _command(data: str, options: Mapping[str, Any]) -> str:
 
 
 def _check_numbers(
-    budget: float, folds: int, candidates: int, seed: int, jobs: int, threads: int | None
+    budget: float, folds: int, candidates: int, seed: int, jobs: int, threads: int
 ) -> None:
     """Raise where an option is out of range."""
     if not (budget > 0 and math.isfinite(budget)):
         raise InputError(f"--budget {budget:g} is not a number of seconds above 0; try {BUDGET:g}")
-    least = {"folds": (folds, 2), "candidates": (candidates, 1), "jobs": (jobs, 1)}
-    if threads is not None:
-        least["threads"] = (threads, 1)
+    least = {
+        "folds": (folds, 2),
+        "candidates": (candidates, 1),
+        "jobs": (jobs, 1),
+        "threads": (threads, 0),
+    }
     for name, (value, bound) in least.items():
         if value < bound:
             raise InputError(f"--{name} {value} is too small; it must be at least {bound}")

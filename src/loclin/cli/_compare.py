@@ -157,9 +157,9 @@ def ranked(results: Sequence[Result]) -> list[Result]:
 
 
 @contextmanager
-def limited_threads(threads: int | None) -> Iterator[None]:
-    """Hold BLAS, OpenMP and Numba to so many threads; None leaves them as they are."""
-    if threads is None:
+def limited_threads(threads: int) -> Iterator[None]:
+    """Hold BLAS, OpenMP and Numba to so many threads; 0 leaves them as they are."""
+    if threads == 0:
         yield
         return
     import numba

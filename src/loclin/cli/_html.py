@@ -34,7 +34,7 @@ th { font-weight: 600; color: #5a6673; font-size: .85rem; border-bottom: 2px sol
 .baseline { color: #7c8792; }
 .small, .small td { font-size: .87rem; }
 .chosen { white-space: normal; font-family: ui-monospace, Consolas, monospace; font-size: .8rem; }
-sup { color: #7c8792; }
+sup { color: #7c8792; line-height: 0; }
 svg { width: 100%; height: auto; margin-top: 2rem; }
 ul { padding-left: 1.2rem; }
 code { font-family: ui-monospace, Consolas, monospace; font-size: .85rem; background: #f3f5f7;

@@ -17,6 +17,7 @@ import numpy as np
 from loclin.cli._compare import Result, Skipped
 from loclin.cli._data import Data
 from loclin.cli._errors import plural
+from loclin.cli._measure import REPEATS
 from loclin.cli._text import micros, percent
 from loclin.cli._tune import Settings
 
@@ -73,9 +74,11 @@ def how_measured(report: Report) -> list[str]:
         f"the notes) and tested on {len(data.y_test):,} rows ({data.split}).",
         "Features are standardised in the pipeline (sparse ones divided by their largest absolute "
         "value), except for trees. Times and sizes are of the whole pipeline.",
+        f"Threads for each fit and prediction: {settings.threads or 'all'} (--threads).",
         "Error: share of test rows predicted wrong, with Wilson's 95 % interval.",
         "Fit: seconds of that one last fit, compilation excluded.",
-        f"Time a row: median of 7 calls on {calls} rows at once, after a call to warm up.",
+        f"Time a row: median of {REPEATS} or more calls on {calls} rows at once, after a call "
+        "to warm up.",
         "Size: length of the fitted pipeline's pickle.",
         f"Front: {FRONT_MEANS.removeprefix('on the front: ')}. The majority class is a floor and "
         "is never marked.",

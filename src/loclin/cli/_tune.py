@@ -36,8 +36,8 @@ class Settings:
         Seed of splits, candidates and classifiers.
     jobs : int
         Folds fitted at once, in threads.
-    threads : int or None
-        Threads of BLAS and OpenMP; None leaves them as they are.
+    threads : int
+        Threads of BLAS and OpenMP for each fit; 0 leaves them as they are.
     """
 
     budget: float = 8.0
@@ -45,7 +45,7 @@ class Settings:
     candidates: int = 60
     seed: int = 0
     jobs: int = 1
-    threads: int | None = None
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -212,16 +212,23 @@ def _evaluate(
     return score
 
 
-def _map(function: Callable[[Any], Any], items: list[Any], threads: int | None) -> list[Any]:
+def _map(function: Callable[[Any], Any], items: list[Any], threads: int) -> list[Any]:
     """Apply ``function`` to the items, in threads that share the cores where there are several."""
     if len(items) == 1:
         return [function(items[0])]
     from joblib import Parallel, cpu_count, delayed
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(limits=max(1, (threads or cpu_count()) // len(items))):
-        parallel = Parallel(len(items), prefer="threads")
-        return list(parallel(delayed(function)(item) for item in items))
+    limit = threads or max(1, cpu_count() // len(items))
+
+    def limited(item: Any) -> Any:
+        with threadpool_limits(limits=limit):  # OpenMP's limit holds for one thread only,
+            return function(item)
+
+    with threadpool_limits(limits=limit):  # BLAS's for all, so that it must be put back once
+        return list(
+            Parallel(len(items), prefer="threads")(delayed(limited)(item) for item in items)
+        )
 
 
 def _fit_and_count(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from loclin.losses import Loss
+from loclin.losses import Loss, loss_value
 from loclin.projections import dual_exponent
 from loclin.solvers import cccp_fast
 from loclin.solvers.rows_fast import as_models, compiled_form, weights_for
@@ -45,9 +45,7 @@ class CCCPSettings:
 
     @property
     def radius(self) -> float:
-        """Radius of a ball that holds the optimum: ``alpha/2 ||W||^2 <= objective(0) = loss(0)``."""
-        from loclin.losses import loss_value
-
+        """Radius of a ball that holds the optimum: ``alpha/2 ||W||^2 <= loss(0)``."""
         return float(np.sqrt(2.0 * loss_value(self.loss, 0.0) / self.alpha))
 
 
@@ -90,7 +88,7 @@ class CCCP:
 
     def start(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
               rng: np.random.Generator) -> float:  # fmt: skip
-        """Fit the models to fixed codes, the same for every class, in one pass; return the objective."""
+        """Fit the models to fixed codes, shared by the classes; return the objective."""
         return self._pass(X, y, weights, codes, rng, start=True)
 
     def iterate(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
@@ -111,7 +109,8 @@ class CCCP:
         return self._pass(X, y, weights, codes, rng, average=average)
 
     def _pass(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
-              rng: np.random.Generator, *, start: bool = False, average: bool = False) -> float:  # fmt: skip
+              rng: np.random.Generator, *, start: bool = False,
+              average: bool = False) -> float:  # fmt: skip
         s = self.settings
         self.t, averaged, total_loss, self.n_updates = cccp_fast.sgd_pass(
             compiled_form(X), y, weights, rng.permutation(len(y)), codes, self.W, self.b,

@@ -151,8 +151,8 @@ def _norm(W, scale, b, with_intercept):
 
 
 @jit
-def sgd_pass(X, y, weights, order, codes, W, b, sums, averaged, t, alpha, q, loss, radius, batch, start,
-             penalize_intercept):  # fmt: skip
+def sgd_pass(X, y, weights, order, codes, W, b, sums, averaged, t, alpha, q, loss, radius, batch,
+             start, penalize_intercept):  # fmt: skip
     """One pass of stochastic gradient descent over the rows in `order` (Algorithm 2), in place.
 
     A batch is scored by one product; then its rows take the steps s = t + 1, t + 2, ... of size

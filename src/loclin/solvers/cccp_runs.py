@@ -54,10 +54,12 @@ class CCCPFit:
         return self.solver.iterate(X, y, weights, self.codes, self.rng, average=average)
 
     def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the model as it stands."""
         models = _models(self.solver, *self.solver.current())
         return models | {"t_": self.n_passes * len(self.rows.y)}
 
     def accuracy(self, rows: Rows) -> float:
+        """Weighted accuracy of the model as it stands."""
         found = self.attributes()
         scores = _scores.pooled_scores(
             rows.X, found["local_coef_"], found["local_intercept_"],
@@ -155,7 +157,7 @@ def _models(solver: CCCP, W: NDArray[Any], b: NDArray[Any]) -> dict[str, Any]:
 
 
 def mean_squared_norm(X: Any) -> float:
-    """Mean squared Euclidean norm of the rows."""
+    """Return the mean squared Euclidean norm of the rows."""
     values = X.data if sparse.issparse(X) else X
     return float(np.einsum("...i,...i->...", values, values).sum(dtype=np.float64) / X.shape[0])
 
@@ -170,12 +172,12 @@ def auto_alpha(mean_squared_norm: float, n_samples: float) -> float:
 
 
 def step_offset(alpha: float, mean_squared_norm: float, eta0: float) -> float:
-    """Steps to count as already taken, so that the first one is eta0 / (mean ||x||^2 + 1)."""
+    """Return the steps to count as taken, so that the first is eta0 / (mean ||x||^2 + 1)."""
     return (mean_squared_norm + 1.0) / (alpha * eta0)
 
 
 def kmeans_codes(X: Any, n_models: int, rng: np.random.Generator) -> NDArray[Any]:
-    """One-hot codes by the clusters of k-means (at most one cluster a row)."""
+    """Return one-hot codes by the clusters of k-means (at most one cluster a row)."""
     n = X.shape[0]
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
