@@ -103,9 +103,10 @@ def test_target_by_number_in_a_bare_table(frame, tmp_path, target):
     np.testing.assert_allclose(all_rows(data), expected_rows(frame))
 
 
-def test_names_that_count_are_names(tmp_path):
+@pytest.mark.parametrize("start", [0, 1])
+def test_names_that_count_are_names(tmp_path, start):
     path = tmp_path / "t.csv"
-    frame = pd.DataFrame(np.arange(80.0).reshape(20, 4) % 7)
+    frame = pd.DataFrame(np.arange(80.0).reshape(20, 4) % 7, columns=range(start, start + 4))
     frame["label"] = np.arange(20) % 2
     frame.to_csv(path, index=False)  # columns 0, 1, 2, 3, label
     data = load_data(str(path))

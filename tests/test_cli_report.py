@@ -8,12 +8,14 @@ from matplotlib.text import Text
 
 from loclin.cli._compare import Result, ranked
 from loclin.cli._data import Data
+from loclin.cli._html import page
 from loclin.cli._labels import Box, best_places
 from loclin.cli._measure import interval
 from loclin.cli._plot import _figure
 from loclin.cli._report import Report, footnotes
+from loclin.cli._settings import Settings
 from loclin.cli._text import micros, parameters, percent, size, times
-from loclin.cli._tune import Settings, Tuned
+from loclin.cli._tune import Tuned
 
 TUNED = Tuned({}, 0.1, 5, 100, 3, 0.1, 80, 8.0)
 
@@ -92,6 +94,7 @@ def test_footnotes_are_numbered_once():
         (times, 3.14159, "3.14"),
         (times, 31.4159, "31.4"),
         (times, 31415.9, "31,416"),
+        (micros, 2.34e-9, "<0.01"),
         (micros, 2.34e-8, "0.02"),
         (micros, 2.34e-6, "2.3"),
         (micros, 2.34e-3, "2,340"),
@@ -162,6 +165,14 @@ def test_front_line_joins_the_front():
     (line,) = [line for line in axes.lines if len(line.get_xdata()) > 2]
     np.testing.assert_allclose(line.get_xdata()[1:5], [3, 3, 120, 120])
     np.testing.assert_allclose(line.get_ydata()[1:5], [axes.get_ylim()[1], 6, 6, 1.6])
+
+
+def test_no_name_breaks_out_of_the_page():
+    name = "--><script>alert(1)</script>\"'&.csv"
+    result = page(report(row("ML3", 3, 3, notes=("<b>note</b>",)), name=name))
+    assert "<svg" in result
+    assert "<script" not in result
+    assert "<b>" not in result
 
 
 def test_dollars_in_a_name_are_no_mathematics():

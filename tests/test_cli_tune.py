@@ -7,8 +7,9 @@ from scipy.stats import loguniform
 from loclin.cli import _compare, _tune
 from loclin.cli._compare import Skipped, compare, describe, ranked
 from loclin.cli._data import Data
+from loclin.cli._settings import Settings
 from loclin.cli._systems import Shape, System, pick, roster
-from loclin.cli._tune import Settings, Tuned, tune
+from loclin.cli._tune import Tuned, tune
 
 
 class Clock:
@@ -184,7 +185,7 @@ def tuned(fit_seconds, fit_rows, rows):
     return Tuned({}, 0.1, 5, rows, 3, fit_seconds, fit_rows, 8.0)
 
 
-def test_last_fit_of_a_super_linear_model_is_bounded():
+def test_last_fit_is_bounded():
     y = np.arange(100_000) % 4
     svc = System("svc", lambda seed: None, growth=2.0)
     settings = Settings(budget=8.0)
@@ -193,7 +194,9 @@ def test_last_fit_of_a_super_linear_model_is_bounded():
     assert len(rows) == pytest.approx(16_000, abs=4)  # (16,000 / 4,000)^2 * 2 s is 4 budgets
     assert np.bincount(y[rows]).tolist() == [4000] * 4
     linear = System("linear", lambda seed: None)
-    assert len(_compare._fitting_rows(linear, tuned(99.0, 4000, 5000), y, settings)) == 100_000
+    assert len(_compare._fitting_rows(linear, tuned(4.7, 4000, 5000), y, settings)) == 100_000
+    rows = _compare._fitting_rows(linear, tuned(9.6, 4000, 5000), y, settings)
+    assert len(rows) == pytest.approx(50_000, abs=4)  # 50,000 / 4,000 * 9.6 s is 15 budgets
 
 
 def test_rows_left_out_are_told():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 # Sums may be reordered (so that they vectorise) and products contracted; NaN and inf keep
@@ -19,8 +20,19 @@ def jit(function: Callable[..., Any]) -> Any:
     written either), the function is compiled anew in every process instead of failing.
     """
     try:
-        return njit(nogil=True, cache=True, fastmath=_FASTMATH)(function)
+        return njit(nogil=True, cache=True, fastmath=_FASTMATH, error_model="numpy")(function)
     except RuntimeError as error:
         if "cannot cache" not in str(error):
             raise
-        return njit(nogil=True, fastmath=_FASTMATH)(function)
+        return njit(nogil=True, fastmath=_FASTMATH, error_model="numpy")(function)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return a view of the array that cannot be written.
+
+    The compiler tells writable arrays from others; with one kind of view a loop is compiled once,
+    for memory maps and for arrays in memory.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -26,12 +26,12 @@ def sums_powers(q):
 
 
 @jit
-def sum_positive_powers(responses, n, scale, b, q, powers, ones, sums):
+def respond(responses, n, scale, b, q, powers, ones, sums):
     """Turn products into responses, in place, and sum their positive q-th powers by class.
 
     ``responses = scale * responses + b`` for the first `n` rows; ``sums[i, k]`` is the sum over the
-    models of class k of ``max(response, 0)^q``. Powers are taken over whole rows, which vectorises
-    for any number of models, and summed by one BLAS call.
+    models of class k of ``max(response, 0)^q``, left alone where `sums_powers` says no. Powers are
+    taken over whole rows, which vectorises for any number of models, and summed by one BLAS call.
     """
     zero = responses.dtype.type(0)
     width = responses.shape[1]
@@ -59,9 +59,12 @@ def sum_positive_powers(responses, n, scale, b, q, powers, ones, sums):
         else:
             for j in range(width):
                 row[j] = scale * row[j] + b[j]
-                power[j] = max(row[j], zero) ** q
-    m = ones.shape[0]
-    np.dot(powers[:n].reshape(n * (width // m), m), ones, sums[:n].reshape(n * (width // m)))
+            if sums_powers(q):
+                for j in range(width):
+                    power[j] = max(row[j], zero) ** q
+    if sums_powers(q):
+        m = ones.shape[0]
+        np.dot(powers[:n].reshape(n * (width // m), m), ones, sums[:n].reshape(n * (width // m)))
 
 
 @jit
@@ -178,12 +181,8 @@ def pool_rows(responses, b, q, powers, ones, sums):
     `b` is added first, in place; `powers` has room for the responses, `ones` is m ones.
     """
     n, m = responses.shape[0], ones.shape[0]
-    one = responses.dtype.type(1)
-    if sums_powers(q):
-        sum_positive_powers(responses, n, one, b, q, powers, ones, sums)
-    else:
-        sums[:] = 0
-        responses += b
+    sums[:] = 0
+    respond(responses, n, responses.dtype.type(1), b, q, powers, ones, sums)
     for i in range(n):
         for k in range(sums.shape[1]):
             sums[i, k] = pooled_norm(sums[i, k], responses[i], k * m, m, q)

@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from loclin.cli._errors import InputError, plural
+from loclin.cli._settings import Settings
 
 if TYPE_CHECKING:
     from loclin.cli._data import Data
     from loclin.cli._report import Report
     from loclin.cli._systems import System
-    from loclin.cli._tune import Settings
 
 __all__ = ["app"]
 
-BUDGET = 8.0
-FOLDS = 5
-CANDIDATES = 60
 BUSY = 0.75  # load a core from which timing is in doubt
 IMAGES = (".png", ".svg", ".pdf")
 
@@ -55,63 +52,74 @@ def _loclin(
     """Locally linear classifiers: kernel-SVM accuracy at linear-SVM cost."""
 
 
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="A data set's name (digits, letter, usps, ...) or a file: CSV, TSV, npz, svmlight "
+        "or Parquet."
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of labels in a table: its name, or its number from 0 where the file has no "
+        "names. By default the last one.",
+    ),
+]
+TestFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="File of test rows, of any kind.")
+]
+TestSize = Annotated[
+    float | None,
+    typer.Option(metavar="SHARE", help="Share of rows held out for testing, 0.25 by default."),
+]
+Models = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,C", help="Only these models, such as ml3,svc-rbf,linearsvc."),
+]
+Budget = Annotated[
+    float, typer.Option(metavar="SECONDS", help="Tuning time, the same for every model.")
+]
+Folds = Annotated[int, typer.Option(metavar="N", help="Folds of the cross-validation.")]
+Candidates = Annotated[
+    int, typer.Option(metavar="N", help="The most candidates to try for a model.")
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of splits, candidates and models.")]
+Jobs = Annotated[int, typer.Option(metavar="N", help="Folds to fit at once while tuning.")]
+Threads = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        help="Threads for each fit and prediction; 0 for as many as the libraries like.",
+    ),
+]
+Json = Annotated[Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.")]
+Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table as CSV.")]
+Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report as one HTML file.")]
+Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Draw error against time a row: .png, .svg or .pdf."),
+]
+
+
 @app.command()
 def compare(
-    data: Annotated[
-        str,
-        typer.Argument(
-            help="A data set's name (digits, letter, usps, ...) or a file: CSV, TSV, npz, "
-            "svmlight or Parquet."
-        ),
-    ] = "digits",
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of labels in a table: its name, or its number from 0 where the file "
-            "has no names. By default the last one.",
-        ),
-    ] = None,
-    test: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File of test rows, of any kind.")
-    ] = None,
-    test_size: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Share of rows held out for testing, 0.25 by default."),
-    ] = None,
-    models: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,C", help="Only these models, such as ml3,svc-rbf,linearsvc."),
-    ] = None,
-    budget: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Tuning time, the same for every model.")
-    ] = BUDGET,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = FOLDS,
-    candidates: Annotated[
-        int, typer.Option(help="The most candidates to try for a model.")
-    ] = CANDIDATES,
-    seed: Annotated[int, typer.Option(help="Seed of splits, candidates and models.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Folds to fit at once while tuning.")] = 1,
-    threads: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Threads for each fit and prediction; 0 for as many as the libraries like.",
-        ),
-    ] = 1,
-    json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.")
-    ] = None,
-    csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the table as CSV.")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a report as one HTML file.")
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw error against time a row: .png, .svg or .pdf."),
-    ] = None,
+    data: Source = "digits",
+    target: Target = None,
+    test: TestFile = None,
+    test_size: TestSize = None,
+    models: Models = None,
+    budget: Budget = Settings.budget,
+    folds: Folds = Settings.folds,
+    candidates: Candidates = Settings.candidates,
+    seed: Seed = Settings.seed,
+    jobs: Jobs = Settings.jobs,
+    threads: Threads = Settings.threads,
+    json: Json = None,
+    csv: Csv = None,
+    html: Html = None,
+    plot: Plot = None,
 ) -> None:
     """Compare loclin's classifiers with scikit-learn's on your data.
 
@@ -121,14 +129,13 @@ def compare(
     chosen = {"target": target, "test": test, "test-size": test_size, "models": models}
     outputs = {"json": json, "csv": csv, "html": html, "plot": plot}
     try:
-        _check_numbers(budget, folds, candidates, seed, jobs, threads)
+        settings = Settings(budget, folds, candidates, seed, jobs, threads)
+        _check_settings(settings)
         _check_outputs(outputs, [Path(data), *([test] if test else [])])
         from loclin.cli._data import load_data
         from loclin.cli._systems import pick, roster
-        from loclin.cli._tune import Settings
 
         systems = pick(models, roster())
-        settings = Settings(budget, folds, candidates, seed, jobs, threads)
         loaded = load_data(data, target=target, test=test, test_size=test_size, seed=seed)
         command = _command(data, {**chosen, **vars(settings)})
         report = _run(loaded, systems, settings, command)
@@ -207,23 +214,21 @@ def _command(data: str, options: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-def _check_numbers(
-    budget: float, folds: int, candidates: int, seed: int, jobs: int, threads: int
-) -> None:
+def _check_settings(settings: Settings) -> None:
     """Raise where an option is out of range."""
-    if not (budget > 0 and math.isfinite(budget)):
-        raise InputError(f"--budget {budget:g} is not a number of seconds above 0; try {BUDGET:g}")
-    least = {
-        "folds": (folds, 2),
-        "candidates": (candidates, 1),
-        "jobs": (jobs, 1),
-        "threads": (threads, 0),
-    }
-    for name, (value, bound) in least.items():
-        if value < bound:
-            raise InputError(f"--{name} {value} is too small; it must be at least {bound}")
-    if not 0 <= seed < 2**32:
-        raise InputError(f"--seed {seed} is out of range; it must be from 0 to {2**32 - 1}")
+    if not (settings.budget > 0 and math.isfinite(settings.budget)):
+        raise InputError(
+            f"--budget {settings.budget:g} is not a number of seconds above 0; "
+            f"try {Settings.budget:g}"
+        )
+    for name, least in {"folds": 2, "candidates": 1, "jobs": 1, "threads": 0}.items():
+        value = getattr(settings, name)
+        if value < least:
+            raise InputError(f"--{name} {value} is too small; it must be at least {least}")
+    if not 0 <= settings.seed < 2**32:
+        raise InputError(
+            f"--seed {settings.seed} is out of range; it must be from 0 to {2**32 - 1}"
+        )
 
 
 def _check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) -> None:

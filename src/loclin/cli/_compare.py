@@ -20,12 +20,14 @@ from loclin.cli._measure import (
     predict_seconds,
     stratified_rows,
 )
+from loclin.cli._settings import Settings
 from loclin.cli._systems import Shape, System
-from loclin.cli._tune import Settings, Tuned, tune
+from loclin.cli._tune import Tuned, tune
 
 __all__ = ["Result", "Skipped", "Step", "compare", "limited_threads", "ranked"]
 
-PATIENCE = 4.0  # a super-linear model's last fit may take so many budgets
+PATIENCE = 15.0  # the last fit may take so many budgets, ...
+PATIENCE_STEEP = 4.0  # ... that of a super-linear model so many
 
 
 @dataclass(frozen=True)
@@ -233,9 +235,10 @@ def _warm_up(system: System, data: Data, shape: Shape, seed: int) -> None:
 
 def _fitting_rows(system: System, tuned: Tuned, y: np.ndarray, settings: Settings) -> np.ndarray:
     """Choose the rows of the last fit: all, unless that would take many budgets."""
-    allowed = PATIENCE * max(settings.budget, 1.0)
+    patience = PATIENCE if system.growth <= 1 else PATIENCE_STEEP
+    allowed = patience * max(settings.budget, 1.0)
     expected = tuned.fit_seconds * (len(y) / tuned.fit_rows) ** system.growth
-    if system.growth <= 1 or expected <= allowed:
+    if expected <= allowed:
         return np.arange(len(y))
     size = tuned.fit_rows * (allowed / tuned.fit_seconds) ** (1 / system.growth)
     return stratified_rows(y, int(max(size, tuned.rows)), settings.seed)

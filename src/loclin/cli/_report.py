@@ -18,8 +18,8 @@ from loclin.cli._compare import Result, Skipped
 from loclin.cli._data import Data
 from loclin.cli._errors import plural
 from loclin.cli._measure import REPEATS
+from loclin.cli._settings import Settings
 from loclin.cli._text import micros, percent
-from loclin.cli._tune import Settings
 
 __all__ = ["Report", "as_dict", "footnotes", "how_measured", "versions", "write_csv", "write_json"]
 

@@ -86,10 +86,10 @@ def _first_line(path: Path) -> str:
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    """Tell whether a first line holds names: none is a number, or they count 0, 1, 2, ..."""
+    """Tell whether a first line holds names: none is a number, or they count from 0 or 1."""
     numbers = [cell for cell in cells if _is_number(cell)]
-    counting = len(numbers) > 2 and numbers == [str(index) for index in range(len(numbers))]
-    return not numbers or counting
+    counts = [[str(start + index) for index in range(len(numbers))] for start in (0, 1)]
+    return not numbers or (len(numbers) > 3 and numbers in counts)
 
 
 def _is_number(text: str) -> bool:

@@ -30,6 +30,8 @@ def times(seconds: float) -> str:
 def micros(seconds: float) -> str:
     """Return seconds as microseconds, two digits or so."""
     value = 1e6 * seconds
+    if value < 0.005:
+        return "<0.01"
     digits = 2 if value < 0.095 else 1 if value < 9.95 else 0
     return f"{value:,.{digits}f}"
 

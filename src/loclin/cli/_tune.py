@@ -11,41 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from loclin.cli._measure import stratified_rows
+from loclin.cli._settings import Settings
 from loclin.cli._systems import Shape, System
 
-__all__ = ["Settings", "Tuned", "tune"]
+__all__ = ["Tuned", "tune"]
 
 PILOT_ROWS = 1000  # data of up to twice as many rows are tuned on all of them, untried
 WANTED = 5  # candidates that the budget should at least allow for
 HOPELESS = 3.0  # standard errors behind the best, at which a candidate is dropped
 
 Watch = Callable[[int, float], None]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to compare.
-
-    Attributes
-    ----------
-    budget : float
-        Seconds of tuning for each system.
-    folds, candidates : int
-        Folds of the cross-validation, and the most candidates it tries.
-    seed : int
-        Seed of splits, candidates and classifiers.
-    jobs : int
-        Folds fitted at once, in threads.
-    threads : int
-        Threads of BLAS and OpenMP for each fit; 0 leaves them as they are.
-    """
-
-    budget: float = 8.0
-    folds: int = 5
-    candidates: int = 60
-    seed: int = 0
-    jobs: int = 1
-    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -147,17 +122,16 @@ def tune(
         watch(tried, _error(best[0]) if best else 1.0)
     if best is None:
         raise failures[0]
-    score, drawn = best
-    return Tuned(
-        drawn,
-        _error(score),
-        len(score),
-        len(y),
-        tried,
-        float(np.mean([fold.fit_seconds for fold in score])),
-        float(np.mean([fold.fit_rows for fold in score])),
-        perf_counter() - start,
-    )
+    return _summary(*best, len(y), tried, perf_counter() - start)
+
+
+def _summary(
+    score: Sequence[_Fold], drawn: Mapping[str, Any], n_rows: int, tried: int, seconds: float
+) -> Tuned:
+    """Return what tuning found, from the folds of the best candidate."""
+    fit_seconds = float(np.mean([fold.fit_seconds for fold in score]))
+    fit_rows = float(np.mean([fold.fit_rows for fold in score]))
+    return Tuned(drawn, _error(score), len(score), n_rows, tried, fit_seconds, fit_rows, seconds)
 
 
 def _candidates(system: System, settings: Settings) -> Iterator[Mapping[str, Any]]:

@@ -46,7 +46,7 @@ class CCCPSettings:
     @property
     def radius(self) -> float:
         """Radius of a ball that holds the optimum: ``alpha/2 ||W||^2 <= loss(0)``."""
-        return float(np.sqrt(2.0 * loss_value(self.loss, 0.0) / self.alpha))
+        return float(np.sqrt(2.0 * loss_value(int(self.loss), 0.0) / self.alpha))
 
 
 def random_codes(rng: np.random.Generator, n: int, m: int, p: float, dtype: Any) -> NDArray[Any]:

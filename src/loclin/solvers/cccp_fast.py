@@ -14,8 +14,7 @@ from loclin._pooling_fast import (
     argmax_code,
     best_class,
     dual_norm,
-    sum_positive_powers,
-    sums_powers,
+    respond,
 )
 from loclin.losses import loss_slope, loss_value
 from loclin.solvers.rows_fast import add_outer, gather, row_buffer, score, squared_norm
@@ -105,17 +104,6 @@ def _find_updates(rows, y, weights, codes, responses, sums, q, loss, start, upda
 
 
 @jit
-def _respond(responses, n, scale, b, q, powers, ones, class_sums):
-    """Products to responses, and to sums of powers by class where q has them."""
-    if sums_powers(q):
-        sum_positive_powers(responses, n, scale, b, q, powers, ones, class_sums)
-    else:
-        for i in range(n):
-            for j in range(b.shape[0]):
-                responses[i, j] = scale * responses[i, j] + b[j]
-
-
-@jit
 def _apply_updates(X, rows, buffer, update, found, W, scale, b, sum_W, c, step):
     """Add the updates of a batch; return a bound on the norm of what was added."""
     update_row, update_class, update_code = update
@@ -186,7 +174,7 @@ def sgd_pass(X, y, weights, order, codes, W, b, sums, averaged, t, alpha, q, los
         rows = order[first : min(first + batch, n)]
         gather(X, rows, buffer)
         score(X, rows, buffer, W, 0, b.shape[0], responses)
-        _respond(responses, rows.shape[0], dtype(scale), b, q, powers, ones, class_sums)
+        respond(responses, rows.shape[0], dtype(scale), b, q, powers, ones, class_sums)
         batch_loss, found = _find_updates(
             rows, y, weights, codes, responses, class_sums, q, loss, start, update
         )

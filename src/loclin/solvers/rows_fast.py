@@ -16,12 +16,16 @@ from numba import types
 from numba.extending import overload
 from scipy import sparse
 
+from loclin._jit import read_only
+
 _JIT_OPTIONS = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 
 
 def compiled_form(X: Any) -> Any:
     """Return what the compiled loops take for `X`: an array, or the parts of a CSR matrix."""
-    return (X.data, X.indices, X.indptr) if sparse.issparse(X) else X
+    if sparse.issparse(X):
+        return read_only(X.data), read_only(X.indices), read_only(X.indptr)
+    return read_only(X)
 
 
 def weights_for(X: Any, n_outputs: int) -> np.ndarray:
