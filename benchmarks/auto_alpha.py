@@ -1,9 +1,9 @@
 """How ``alpha="auto"`` was found: the best fixed rule over 24 data sets.
 
 Of each set's training split (official, else all rows; at most 5,000 are used) a fifth is held out,
-three times, standardised or with centred rows of unit norm. ML3 is fitted over a grid of ``alpha * n``; a
-rule ``alpha * n = constant + slope * mean ||x||^2`` is judged by its regret: how far its error
-(interpolated over log alpha) is above the best one of the grid, relative to it.
+three times, standardised or with centred rows of unit norm. ML3 is fitted over a grid of
+``alpha * n``; a rule ``alpha * n = constant + slope * mean ||x||^2`` is judged by its regret: how
+far its error (interpolated over log alpha) is above the best one of the grid, relative to it.
 
 ``LOCLIN_DATA=FOLDER python -m benchmarks.auto_alpha [--jobs 2]``
 """
