@@ -113,7 +113,8 @@ class Problem(NamedTuple):
     @property
     def shape(self) -> Shape:
         """Size of the training set."""
-        return Shape(*self.X.shape, len(np.unique(self.y)))
+        n_rows, n_features = self.X.shape
+        return Shape(n_rows, n_features, len(np.unique(self.y)))
 
 
 def load_problem(name: str | None, shape: Shape, dtype: str, preprocess: str) -> Problem:
@@ -126,7 +127,7 @@ def load_problem(name: str | None, shape: Shape, dtype: str, preprocess: str) ->
         X, y = clusters.rows(shape.n_rows)
         X_test, y_test = clusters.rows(max(1, shape.n_rows // 5), seed=2)
     else:
-        data = datasets.load(name)
+        data: Any = datasets.load(name)
         if sparse.issparse(data.X_train):
             raise SystemExit(f"{name} is sparse; the limits are those of dense products.")
         X, y, X_test, y_test = data.X_train, data.y_train, data.X_test, data.y_test
@@ -150,7 +151,9 @@ def products_by_numpy(
 
 
 @jit
-def products_compiled(X, W, batch, out, epochs):
+def products_compiled(
+    X: NDArray[Any], W: NDArray[Any], batch: int, out: NDArray[Any], epochs: int
+) -> None:
     """Do the same as `products_by_numpy`."""
     for _ in range(epochs):
         for first in range(0, X.shape[0], batch):
@@ -232,7 +235,10 @@ def time_predict(
     X = problem.X_test
     columns = kind.columns(problem.shape.n_classes, getattr(model, kind.size))
     bare, way = bare_products(X, columns, [64, 256, 1024], clock)
-    tasks = {"products": partial(bare, 1), "predict": partial(model.predict, X)}
+    tasks: dict[str, Callable[[], Any]] = {
+        "products": partial(bare, 1),
+        "predict": partial(model.predict, X),
+    }
     seconds = interleaved(tasks, 5 * repeats, clock)
     return {
         "way": way,

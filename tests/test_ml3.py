@@ -287,6 +287,16 @@ def test_verbose_prints_each_iteration(iris, capsys):
     assert lines[0].startswith("ML3Classifier: iteration 1/3, objective ")
 
 
+def test_small_data_has_small_batches():
+    # With 64 of 320 rows in a batch this is at 14 % and more.
+    X, y = make_xor(320, std=0.4, random_state=0)
+    X_test, y_test = make_xor(2000, std=0.4, random_state=1)
+    auto = ML3Classifier(10, random_state=0).fit(X, y)
+    three = ML3Classifier(10, batch_size=3, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(auto.local_coef_, three.local_coef_)
+    assert auto.score(X_test, y_test) > 0.97
+
+
 def test_works_in_pipelines_searches_and_pickles(iris):
     X, y = iris
     pipe = make_pipeline(StandardScaler(), ML3Classifier(max_iter=5, random_state=0))
@@ -316,7 +326,7 @@ BAD_VALUES = {
     "loss": ["ramp", "squared_hinge"],
     "init": ["zeros"],
     "max_iter": [0],
-    "batch_size": [0, 1.5],
+    "batch_size": [0, 1.5, "all"],
     "average": [-1, True],
     "eta0": [0],
     "s0": [0, np.inf],

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from loclin import _scores
 from loclin._callbacks import CallbackSupportMixin, with_callbacks
 from loclin._checks import check_feature_scale, check_flag, check_number
-from loclin._rows import Rows, hold_out, weigh
+from loclin._rows import LARGEST_BATCH, Rows, hold_out, weigh
 from loclin._threads import threads_for
 
 
@@ -267,7 +267,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         check_number("max_iter", self.max_iter, Integral, low=1)
         check_number("tol", self.tol, Real, low=0, open_high=True)
         check_number("n_iter_no_change", self.n_iter_no_change, Integral, low=1)
-        check_number("batch_size", self.batch_size, Integral, low=1)
+        if self.batch_size != "auto":
+            check_number("batch_size", self.batch_size, Integral, low=1, hint='or "auto"')
         check_number("validation_fraction", self.validation_fraction, low=0, high=1,
                      open_low=True, open_high=True)  # fmt: skip
         check_number("average", self.average, Integral, low=0,
@@ -326,7 +327,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         return compute_class_weight(self.class_weight, classes=self.classes_, y=y)
 
     def _products_per_batch(self, n_features: int) -> float:
-        return float(self.batch_size) * n_features * self.n_models * len(self.classes_)
+        batch_size = LARGEST_BATCH if self.batch_size == "auto" else self.batch_size
+        return float(batch_size) * n_features * self.n_models * len(self.classes_)
 
     def _run(self, rows: Rows, held_out: Rows | None, rng: np.random.Generator,
              sample_weight: Any) -> None:  # fmt: skip

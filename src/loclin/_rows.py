@@ -10,6 +10,9 @@ from sklearn.model_selection import train_test_split
 
 from loclin._checks import check_weights
 
+# Rows scored by one product where the user leaves the choice to us.
+LARGEST_BATCH = 64
+
 
 class Rows(NamedTuple):
     """Training rows: features, labels as 0 .. c - 1 (int32), weights (mean 1 in a fit)."""
@@ -17,6 +20,16 @@ class Rows(NamedTuple):
     X: Any
     y: NDArray[Any]
     weights: NDArray[Any]
+
+
+def auto_batch_size(n_samples: int) -> int:
+    """Return the default batch size: 64, but at least a hundred batches a pass.
+
+    The rows of a batch do not see each other's updates. With fewer batches a pass, the first steps
+    (those of a hundredth of the rows together) throw the models about: Banana with 320 rows goes
+    from 11 % error to 14 %.
+    """
+    return min(LARGEST_BATCH, max(1, n_samples // 100))
 
 
 def weigh(X: Any, labels: NDArray[Any], class_weights: NDArray[Any] | None, sample_weight: Any, *,

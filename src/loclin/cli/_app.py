@@ -152,7 +152,7 @@ def compare(
 
 def _run(data: Data, systems: Sequence[System], settings: Settings, command: str) -> Report:
     """Run the comparison before the user's eyes; an interrupt keeps what is finished."""
-    from loclin.cli._compare import Result, compare, limited_threads, ranked
+    from loclin.cli._compare import Result, compare, ranked
     from loclin.cli._display import display
     from loclin.cli._report import Report
 
@@ -164,7 +164,7 @@ def _run(data: Data, systems: Sequence[System], settings: Settings, command: str
         screen.say(f"note: {note}")
     start = perf_counter()
     try:
-        with screen, limited_threads(settings.threads):
+        with screen:
             for outcome in compare(data, systems, settings, screen.step):
                 outcomes.append(outcome)
                 screen.finish(outcome)

@@ -24,7 +24,7 @@ from loclin.cli._settings import Settings
 from loclin.cli._systems import Shape, System
 from loclin.cli._tune import Tuned, tune
 
-__all__ = ["Result", "Skipped", "Step", "compare", "limited_threads", "ranked"]
+__all__ = ["Result", "Skipped", "Step", "compare", "ranked"]
 
 PATIENCE = 15.0  # the last fit may take so many budgets, ...
 PATIENCE_STEEP = 4.0  # ... that of a super-linear model so many
@@ -122,7 +122,11 @@ def compare(
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    result = _run(system, data, shape, settings, watch)
+                    watch(Step(system.name, "warming up"))
+                    with _threads(settings.threads):
+                        _warm_up(system, data, shape, settings.seed)
+                    with _threads(settings.threads):  # libraries may have been loaded by now
+                        result = _run(system, data, shape, settings, watch)
             except Exception as error:  # one model's failure must not lose the others' results
                 reason = f"failed ({type(error).__name__}: {one_line(error)})"
         yield result if reason is None else Skipped(system.name, reason)
@@ -159,7 +163,7 @@ def ranked(results: Sequence[Result]) -> list[Result]:
 
 
 @contextmanager
-def limited_threads(threads: int) -> Iterator[None]:
+def _threads(threads: int) -> Iterator[None]:
     """Hold BLAS, OpenMP and Numba to so many threads; 0 leaves them as they are."""
     if threads == 0:
         yield
@@ -181,8 +185,6 @@ def _run(
 ) -> Result:
     """Tune, refit and measure one system."""
     X, y = data.X_train, data.y_train
-    watch(Step(system.name, "warming up"))
-    _warm_up(system, data, shape, settings.seed)
     watch(Step(system.name, "tuning"))
 
     def heard(tried: int, error: float) -> None:

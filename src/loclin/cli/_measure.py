@@ -64,10 +64,12 @@ def predict_seconds(model: Any, X: Any, first_seconds: float) -> tuple[float, in
     share = TIMING_SECONDS / (REPEATS * max(first_seconds, 1e-9))
     rows = X if share >= 1 else X[: max(min(LEAST_ROWS, n_rows), int(share * n_rows))]
     seconds: list[float] = []
-    while len(seconds) < REPEATS or sum(seconds) < LEAST_SECONDS:
+    total = 0.0
+    while len(seconds) < REPEATS or total < LEAST_SECONDS:
         start = perf_counter()
         model.predict(rows)
         seconds.append(perf_counter() - start)
+        total += seconds[-1]
     return median(seconds) / rows.shape[0], rows.shape[0]
 
 

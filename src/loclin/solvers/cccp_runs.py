@@ -91,8 +91,9 @@ class CCCPStream:
         self.solver.set_weights(coef, intercept)
         self.followed = (alpha, float(t))
 
-    def learn(self, rows: Rows, alpha: float | None) -> tuple[float, float]:
+    def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> tuple[float, float]:
         """Learn from the rows; return alpha and the objective over them."""
+        self.solver.settings = replace(self.solver.settings, batch_size=batch_size)
         n, m = len(rows.y), self.solver.settings.n_models
         total, used, first = 0.0, 0.0, 0
         while first < n:
