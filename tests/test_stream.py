@@ -3,6 +3,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
 
@@ -45,8 +46,9 @@ def test_several_passes_come_near_fit(digits, kind):
 def test_large_calls_are_cut_into_blocks(monkeypatch, digits):
     X, y = digits
     monkeypatch.setattr(cccp_runs, "_STREAM_BLOCK", 300)
-    whole = ML3Classifier(4, random_state=0).partial_fit(X[:900], y[:900], classes=np.unique(y))
-    parts = stream(ML3Classifier(4, random_state=0), X[:900], y[:900], 300, np.unique(y))
+    clf = ML3Classifier(4, batch_size=8, random_state=0)
+    whole = clone(clf).partial_fit(X[:900], y[:900], classes=np.unique(y))
+    parts = stream(clone(clf), X[:900], y[:900], 300, np.unique(y))
     np.testing.assert_allclose(whole.local_coef_, parts.local_coef_, rtol=1e-12)
 
 
