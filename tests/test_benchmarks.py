@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks import limits, startup, stream
 
+from benchmarks import limits, startup, stream
 from loclin import ML3Classifier
 
 TINY = ["--shape", "240,4,3", "--n-models", "2", "--max-iter", "3", "--repeats", "1"]

@@ -58,6 +58,12 @@ def random_codes(rng: np.random.Generator, n: int, m: int, p: float, dtype: Any)
     return codes
 
 
+def rows_by_class(y: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the rows class by class, and where each class starts (and the last one ends)."""
+    order = np.argsort(y, kind="stable").astype(np.int32)
+    return order, np.searchsorted(y, np.arange(n_classes + 1), sorter=order)
+
+
 class CCCP:
     """The state of the procedure: weights, step counter, running average.
 
@@ -91,19 +97,19 @@ class CCCP:
         """Fit the models to fixed codes, shared by the classes; return the objective."""
         return self._pass(X, y, weights, codes, rng, start=True)
 
-    def iterate(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
+    def iterate(self, X: Any, y: NDArray[Any], weights: NDArray[Any],
+                by_class: tuple[NDArray[Any], NDArray[Any]], codes: NDArray[Any],
                 rng: np.random.Generator, *, average: bool = False) -> float:  # fmt: skip
-        """One CCCP iteration; `codes` (n, m) is room for the frozen codes. Return the objective.
+        """One CCCP iteration. Return the objective.
+
+        `by_class` is ``rows_by_class(y)``; `codes` (n, m) is room for the frozen codes.
 
         The objective is the running estimate gathered during the pass, with the penalty at its end.
         """
-        order = np.argsort(y, kind="stable")
-        class_starts = np.searchsorted(y, np.arange(self.n_classes + 1), sorter=order)
         cccp_fast.freeze_codes(
-            compiled_form(X), order, class_starts, self.W, self.b, dual_exponent(self.settings.p),
+            compiled_form(X), *by_class, self.W, self.b, dual_exponent(self.settings.p),
             _FREEZE_BLOCK, self.settings.revive, codes,
         )  # fmt: skip
-        del order
         if average and self._sums is self._nothing:
             self._sums = (np.zeros_like(self.W), np.zeros_like(self.b))
         return self._pass(X, y, weights, codes, rng, average=average)
@@ -112,8 +118,9 @@ class CCCP:
               rng: np.random.Generator, *, start: bool = False,
               average: bool = False) -> float:  # fmt: skip
         s = self.settings
+        order = rng.permutation(len(y)).astype(np.int32)
         self.t, averaged, total_loss, self.n_updates = cccp_fast.sgd_pass(
-            compiled_form(X), y, weights, rng.permutation(len(y)), codes, self.W, self.b,
+            compiled_form(X), y, weights, order, codes, self.W, self.b,
             self._sums if average else self._nothing, self._averaged, self.t, s.alpha,
             dual_exponent(s.p), int(s.loss), s.radius, s.batch_size, start, s.penalize_intercept,
         )  # fmt: skip
@@ -137,9 +144,10 @@ class CCCP:
         if not steps:
             return self.W.copy(), self.b.copy()
         sum_W, sum_b = self._sums
-        mean_W = np.multiply(self.W, c / steps)
-        mean_W -= sum_W / steps
-        return mean_W, sum_b / steps
+        mean_W = self.W * self.W.dtype.type(c)
+        mean_W -= sum_W
+        mean_W /= self.W.dtype.type(steps)
+        return mean_W, sum_b / self.b.dtype.type(steps)
 
     def forget_average(self) -> None:
         """Begin averaging anew."""

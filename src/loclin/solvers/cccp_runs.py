@@ -12,7 +12,7 @@ from scipy import sparse
 from loclin import _scores
 from loclin._rows import Rows
 from loclin.projections import dual_exponent
-from loclin.solvers.cccp import CCCP, random_codes
+from loclin.solvers.cccp import CCCP, random_codes, rows_by_class
 from loclin.solvers.rows_fast import as_models
 
 # Rows of a stream learned at once: at most so many share one refresh of the codes.
@@ -30,6 +30,7 @@ class CCCPFit:
                  t_pass: float, n_passes: int = 0) -> None:  # fmt: skip
         self.solver, self.rows, self.rng = solver, rows, rng
         self.t_start, self.t_pass, self.n_passes = t_start, t_pass, n_passes
+        self.by_class = rows_by_class(rows.y, solver.n_classes)
         self.codes: NDArray[Any] | None = None
 
     def start(self, init: str) -> None:
@@ -51,7 +52,9 @@ class CCCPFit:
             self.codes = np.empty((len(y), self.solver.settings.n_models), X.dtype)
         self.solver.t = self.t_start + self.n_passes * self.t_pass
         self.n_passes += 1
-        return self.solver.iterate(X, y, weights, self.codes, self.rng, average=average)
+        return self.solver.iterate(
+            X, y, weights, self.by_class, self.codes, self.rng, average=average
+        )
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the model as it stands."""
@@ -126,7 +129,8 @@ class CCCPStream:
             return alpha, solver.start(X, y, weights, codes, self.rng)
         codes = np.empty((n, m), X.dtype)
         solver.forget_average()
-        objective = solver.iterate(X, y, weights, codes, self.rng, average=True)
+        by_class = rows_by_class(y, solver.n_classes)
+        objective = solver.iterate(X, y, weights, by_class, codes, self.rng, average=True)
         self._fold(solver.current(), n)
         return alpha, objective
 
