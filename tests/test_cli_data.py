@@ -404,7 +404,11 @@ def test_missing_target_column_in_a_bare_table(frame, tmp_path):
         ("t.csv", b"\n \n", "the file is empty"),
         ("t.csv", "a,b,\u00e9\n1,2,3\n".encode("latin-1"), "not in UTF-8; save it"),
         ("t.csv", b"a,b,c\n1,2,3\n1,2,3,4\n", "cannot be read (Error tokenizing data"),
-        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:30], "cannot be read (Compressed file"),
+        (
+            "t.csv.gz",
+            gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:30],
+            "cannot be read (Compressed file",
+        ),
         ("t.csv.gz", b"a,b\n1,2\n", "cannot be read (Not a gzipped file"),
         ("t.npz", b"what is this", "not an npz file; save the arrays with numpy.savez"),
         ("t.svm", b"hello world\n", "not in svmlight format"),
