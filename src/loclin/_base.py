@@ -134,8 +134,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         if self.early_stopping:
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             rows, held_out = hold_out(rows, self.validation_fraction, seed)
-        with threads_for(self._products_per_batch(data.shape[1])):
-            self._run(rows, held_out, rng, sample_weight)
+        del data, target, labels
+        with threads_for(self._products_per_batch(rows.X.shape[1])):
+            self._run(rows, held_out, rng, weighted=sample_weight is not None)
         return self
 
     def partial_fit(
@@ -331,12 +332,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         return float(batch_size) * n_features * self.n_models * len(self.classes_)
 
     def _run(self, rows: Rows, held_out: Rows | None, rng: np.random.Generator,
-             sample_weight: Any) -> None:  # fmt: skip
+             *, weighted: bool) -> None:  # fmt: skip
         """Iterate until max_iter, or until a plateau and then `average` iterations more."""
         seen = {
             "X": rows.X,
-            "y": self.classes_[rows.y],
-            "metadata": {"sample_weight": sample_weight},
+            "y": lambda: self.classes_[rows.y],
+            "metadata": {"sample_weight": rows.weights if weighted else None},
         }
         context = self._init_callback_context(max_subtasks=self.max_iter)
         context.call_on_fit_task_begin(estimator=self, **seen)

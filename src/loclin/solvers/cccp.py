@@ -52,7 +52,7 @@ class CCCPSettings:
 def random_codes(rng: np.random.Generator, n: int, m: int, p: float, dtype: Any) -> NDArray[Any]:
     """Draw `n` codes on the positive part of the p-norm sphere: uniform entries, normalised."""
     codes = rng.random((n, m), dtype=dtype)
-    for block in np.array_split(codes, max(1, n // 4096)):
+    for block in np.array_split(codes, max(1, n // _FREEZE_BLOCK)):
         norms = np.linalg.norm(block, ord=p, axis=1, keepdims=True)
         block /= np.maximum(norms, np.finfo(dtype).tiny)
     return codes

@@ -13,7 +13,7 @@ from loclin._jit import jit
 from loclin._pooling_fast import (
     argmax_code,
     best_class,
-    dual_norm,
+    pooled_norm,
     respond,
 )
 from loclin.losses import loss_slope, loss_value
@@ -34,18 +34,20 @@ def freeze_codes(X, order, class_starts, W, b, q, block, revive, codes):
     `order` lists the rows class by class, class k from class_starts[k]; one product per block of
     rows of a class, which makes 1/c of the products of a pass.
     """
-    m = codes.shape[1]
+    m, one = codes.shape[1], codes.dtype.type(1)
     buffer = row_buffer(X, block, W.shape[1])
     responses = np.empty((block, m), codes.dtype)
+    powers, ones = np.empty_like(responses), np.ones(m, codes.dtype)
+    sums = np.zeros((block, 1), codes.dtype)
     for k in range(class_starts.shape[0] - 1):
         for start in range(class_starts[k], class_starts[k + 1], block):
             rows = order[start : min(start + block, class_starts[k + 1])]
+            n = rows.shape[0]
             gather(X, rows, buffer)
             score(X, rows, buffer, W, k * m, m, responses)
-            for i in range(rows.shape[0]):
-                for j in range(m):
-                    responses[i, j] += b[k * m + j]
-                norm = dual_norm(responses[i], 0, m, q)
+            respond(responses, n, one, b[k * m : (k + 1) * m], q, powers, ones, sums)
+            for i in range(n):
+                norm = pooled_norm(sums[i, 0], responses[i], 0, m, q)
                 argmax_code(responses[i], 0, m, q, norm, codes[rows[i]])
                 if revive and not norm > 0.0:
                     codes[rows[i], responses[i].argmax()] = 1

@@ -78,8 +78,9 @@ def _gather(X, rows, buffer):
 
     def dense(X, rows, buffer):
         for i in range(rows.shape[0]):
+            row = rows[i]
             for f in range(X.shape[1]):
-                buffer[i, f] = X[rows[i], f]
+                buffer[i, f] = X[row, f]
 
     return dense
 
