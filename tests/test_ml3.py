@@ -253,6 +253,17 @@ def test_warm_start_goes_on(digits):
     assert clf.t_ == t + 10 * len(y)
     with pytest.raises(ValueError, match="warm_start"):
         clf.fit(X, y % 3)
+    with pytest.raises(ValueError, match="n_models=9 differs from the 8"):
+        clf.set_params(n_models=9).fit(X, y)
+
+
+def test_huge_weights_in_float32(iris):
+    X, y = iris
+    fits = [
+        ML3Classifier(3, max_iter=5, random_state=0).fit(X.astype(np.float32), y, np.full(150, w))
+        for w in (1.0, 1e100)
+    ]
+    np.testing.assert_allclose(fits[0].local_coef_, fits[1].local_coef_, rtol=1e-5)
 
 
 def test_kmeans_start(digits):

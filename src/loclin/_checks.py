@@ -55,8 +55,8 @@ def check_feature_scale(X: Any) -> None:
         )
 
 
-def check_weights(sample_weight: Any, n_samples: int, dtype: Any) -> NDArray[Any]:
-    """Return the sample weights as an array, ones for None.
+def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64]:
+    """Return the sample weights as float64, ones for None.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def check_weights(sample_weight: Any, n_samples: int, dtype: Any) -> NDArray[Any
         If the weights do not fit the rows, are not finite, are negative, or are all zero.
     """
     if sample_weight is None:
-        return np.ones(n_samples, dtype=dtype)
+        return np.ones(n_samples)
     weights = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
     )
@@ -81,4 +81,4 @@ def check_weights(sample_weight: Any, n_samples: int, dtype: Any) -> NDArray[Any
         )
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
-    return weights.astype(dtype)
+    return weights

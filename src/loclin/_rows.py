@@ -35,16 +35,16 @@ def auto_batch_size(n_samples: int) -> int:
 def weigh(X: Any, labels: NDArray[Any], class_weights: NDArray[Any] | None, sample_weight: Any, *,
           unit: bool = True) -> Rows:  # fmt: skip
     """Weigh the rows, to mean 1 if `unit`, and leave out those of weight zero."""
-    weights = check_weights(sample_weight, len(labels), X.dtype)
+    weights = check_weights(sample_weight, len(labels))
     labels = labels.astype(np.int32)
     if class_weights is not None:
-        weights = weights * class_weights.astype(X.dtype)[labels]
+        weights = weights * class_weights[labels]
     kept = weights > 0
     if not kept.all():
         X, labels, weights = X[kept], labels[kept], weights[kept]
     if unit:
         weights = weights / weights.mean()
-    return Rows(X, labels, weights)
+    return Rows(X, labels, weights.astype(X.dtype))
 
 
 def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows]:

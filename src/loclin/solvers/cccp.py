@@ -89,6 +89,11 @@ class CCCP:
 
     def set_weights(self, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
         """Start from given models: (c, m, d) and (c, m)."""
+        if coef.shape[1] != self.settings.n_models:
+            raise ValueError(
+                f"n_models={self.settings.n_models} differs from the {coef.shape[1]} of the fit "
+                "that is to go on. Leave it as it was, or start afresh with warm_start=False."
+            )
         as_models(self.W, self.is_sparse, self.settings.n_models)[:] = coef
         self.b[:] = intercept.ravel()
 
