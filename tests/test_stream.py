@@ -128,6 +128,25 @@ def test_errors(digits):
         clf.partial_fit(X[:, 1:], y)
 
 
+def test_a_stream_may_change_between_dense_and_sparse(digits):
+    X, y = digits
+    plain = stream(ML3Classifier(4, random_state=0), X[:1600], y[:1600], 200, np.unique(y))
+    mixed = ML3Classifier(4, random_state=0)
+    for i, first in enumerate(range(0, 1600, 200)):
+        kind = sparse.csr_matrix if i in (2, 3, 6) else np.asarray
+        mixed.partial_fit(kind(X[first : first + 200]), y[first : first + 200], np.unique(y))
+    np.testing.assert_allclose(mixed.local_coef_, plain.local_coef_, rtol=1e-6, atol=1e-9)
+
+
+def test_a_refused_first_chunk_leaves_a_fresh_start(digits):
+    X, y = digits
+    clf = ML3Classifier(2, random_state=0)
+    with pytest.raises(ValueError, match="not among the classes"):
+        clf.partial_fit(X, y, classes=[0, 1])
+    clf.partial_fit(X, y, classes=np.unique(y))
+    assert clf.local_coef_.shape[0] == 10
+
+
 def test_a_refused_chunk_changes_nothing(digits):
     X, y = digits
     clf = stream(ML3Classifier(2, random_state=0), X[:600], y[:600], 200, np.unique(y))

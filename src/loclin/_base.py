@@ -118,7 +118,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         classes, labels = np.unique(target, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"y has one class only ({classes[0]!r}); a classifier needs at least two. "
+                f"y has one class only ({classes.tolist()[0]!r}); a classifier needs at least two. "
                 "Check that y is the target column and that the rows were not filtered by it."
             )
         if old_classes is not None and not np.array_equal(old_classes, classes):
@@ -178,7 +178,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
                 "class_weight='balanced' needs the class counts of all the data, which a stream "
                 "does not tell. Pass a dict of weights, or sample_weight."
             )
-        first = not hasattr(self, "classes_")
+        first = not hasattr(self, "local_coef_")
         self._set_classes(classes, first)
         if first:
             self._stream, self._rng = None, self._generator()
@@ -285,7 +285,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
         check_feature_scale(X)
-        if not reset and hasattr(self, "local_coef_"):
+        if not reset:
             X = X.astype(self.local_coef_.dtype, copy=False)
         return X, y
 
@@ -374,10 +374,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **seen)
 
     def _check_finite(self) -> None:
-        weights_finite = (
-            np.isfinite(self.local_coef_).all() and np.isfinite(self.local_intercept_).all()
-        )
-        if weights_finite and np.isfinite(self.objective_[-1]):
+        learned = (self.local_coef_, self.local_intercept_, self.objective_[-1])
+        if all(np.isfinite(values).all() for values in learned):
             return
         for name in ("local_coef_", "local_intercept_", "intercept_"):
             self.__dict__.pop(name, None)

@@ -97,6 +97,12 @@ class CCCP:
         as_models(self.W, self.is_sparse, self.settings.n_models)[:] = coef
         self.b[:] = intercept.ravel()
 
+    def change_layout(self) -> None:
+        """Turn the weights from the layout of dense rows to that of sparse rows, or back."""
+        self.W = np.ascontiguousarray(self.W.T)
+        self.is_sparse = not self.is_sparse
+        self.forget_average()
+
     def start(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
               rng: np.random.Generator) -> float:  # fmt: skip
         """Fit the models to fixed codes, shared by the classes; return the objective."""

@@ -113,6 +113,10 @@ class CCCPStream:
     def _learn_block(self, rows: Rows, alpha: float | None, starting: bool) -> tuple[float, float]:
         X, y, weights = rows
         solver, n, m = self.solver, len(y), self.solver.settings.n_models
+        if sparse.issparse(X) != solver.is_sparse:  # the stream has changed its kind
+            solver.change_layout()
+            if self.mean is not None:
+                self.mean = np.ascontiguousarray(self.mean[0].T), self.mean[1]
         self.n_seen += n
         self.weight_sum += float(weights.sum(dtype=np.float64))
         self.squared_norm_sum += n * mean_squared_norm(X)
@@ -183,9 +187,9 @@ def step_offset(alpha: float, mean_squared_norm: float, eta0: float) -> float:
 
 def kmeans_codes(X: Any, n_models: int, rng: np.random.Generator) -> NDArray[Any]:
     """Return one-hot codes by the clusters of k-means (at most one cluster a row)."""
-    n = X.shape[0]
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
+    n = X.shape[0]
     kind = KMeans if n <= 10_000 else MiniBatchKMeans
     means = kind(n_clusters=min(n_models, n), n_init=1, random_state=int(rng.integers(2**31 - 1)))
     codes = np.zeros((n, n_models), X.dtype)
