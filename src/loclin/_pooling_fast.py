@@ -72,6 +72,8 @@ def _root(total, q):
     """q-th root."""
     if q == 2.0:
         return math.sqrt(total)
+    if q == 3.0:
+        return np.cbrt(total)
     if q == 1.0:
         return total
     return total ** (1.0 / q)
@@ -185,4 +187,7 @@ def pool_rows(responses, b, q, powers, ones, sums):
     respond(responses, n, responses.dtype.type(1), b, q, powers, ones, sums)
     for i in range(n):
         for k in range(sums.shape[1]):
-            sums[i, k] = pooled_norm(sums[i, k], responses[i], k * m, m, q)
+            if _TINY < sums[i, k] < _HUGE:  # `pooled_norm`, but rows are cut out only if needed
+                sums[i, k] = _root(sums[i, k], q)
+            else:
+                sums[i, k] = dual_norm(responses[i], k * m, m, q)
