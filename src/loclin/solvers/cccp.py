@@ -129,7 +129,7 @@ class CCCP:
               rng: np.random.Generator, *, start: bool = False,
               average: bool = False) -> float:  # fmt: skip
         s = self.settings
-        order = rng.permutation(len(y)).astype(np.int32)
+        order = rng.permutation(np.arange(len(y), dtype=np.int32))
         self.t, averaged, total_loss, self.n_updates = cccp_fast.sgd_pass(
             compiled_form(X), y, weights, order, codes, self.W, self.b,
             self._sums if average else self._nothing, self._averaged, self.t, s.alpha,
