@@ -18,8 +18,8 @@ PACKAGE = Path(loclin.__file__).parent
 # From the cellar to the roof: a module imports only from floors below its own.
 FLOORS = [
     ["_jit", "_callbacks", "_checks", "_threads"],
-    ["losses", "_pooling_fast", "solvers.rows_fast"],
-    ["projections", "_scores", "_rows", "solvers.cccp_fast"],
+    ["losses", "_pooling_fast", "solvers.rows_fast", "anchors"],
+    ["projections", "_scores", "_rows", "codings", "solvers.cccp_fast"],
     ["solvers.cccp", "solvers"],
     ["_base", "solvers.cccp_runs"],
     ["_ml3"],

@@ -1,0 +1,341 @@
+"""Where anchors and anchor planes come from, and which anchors are nearest.
+
+`make_anchors` gives the anchors of a coding, (n_anchors, n_features): by k-means, drawn from the
+rows, or as the user gave them. `nearest_anchors` finds the nearest of them, and `anchor_planes` the
+planes of orthogonal coordinate coding.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from scipy.sparse.linalg import svds
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state
+
+from loclin._checks import check_number
+
+__all__ = [
+    "anchor_planes",
+    "auto_bandwidth",
+    "kmeans_anchors",
+    "make_anchors",
+    "nearest_anchors",
+    "random_anchors",
+]
+
+_SOURCES = ("kmeans", "random")
+_KMEANS_ROWS = 20_000  # beyond, k-means on mini-batches: a few passes instead of a hundred
+_BLOCK = 2**19  # numbers a block: stays near the processor
+_SMALL_SIDE = 3000  # up to here a sparse matrix gets all its singular vectors
+_BANDWIDTH_ROWS = 10_000  # evenly spaced; a median needs no more
+_FLOATS = (np.float64, np.float32)
+
+
+def check_anchors(name: str, how: Any) -> None:
+    """Raise ValueError where `how` is a string that names no source of anchors."""
+    if how is None or isinstance(how, str):
+        hint = ", or give an array of shape (n_anchors, n_features)"
+        if how not in _SOURCES:
+            raise ValueError(f"{name}={how!r} is not valid; use one of {sorted(_SOURCES)}{hint}.")
+
+
+def clipped(name: str, value: int, limit: int, reason: str) -> int:
+    """Return min(value, limit), with a warning that says the number used."""
+    if value <= limit:
+        return int(value)
+    warnings.warn(f"{name}={value} is too large: {reason}. Using {name}={limit}.", stacklevel=3)
+    return int(limit)
+
+
+def row_blocks(n_rows: int, row_size: int) -> Iterator[slice]:
+    """Cut the rows into blocks, `row_size` numbers a row."""
+    step = max(1, _BLOCK // max(1, row_size))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def make_anchors(
+    X: Any, n_anchors: int = 100, how: Any = "kmeans", random_state: Any = None
+) -> NDArray[Any]:
+    """Anchors for the rows of X, from the source that `how` names.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Training rows.
+    n_anchors : int, default=100
+        How many; the papers' number. Not used where `how` is an array.
+    how : {"kmeans", "random"} or array-like of shape (n_anchors, n_features), default="kmeans"
+        Centres of k-means, distinct rows at random, or these anchors (copied).
+    random_state : int, RandomState instance or None, default=None
+        Seed of k-means and of the draw.
+
+    Returns
+    -------
+    anchors : ndarray of shape (n_anchors, n_features)
+        Dense, float32 if X is, else float64. Fewer than asked for, with one warning that says the
+        number, where X has fewer distinct rows.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `how` or `n_anchors` is not valid, or given anchors do not fit X.
+
+    Examples
+    --------
+    >>> from loclin.anchors import make_anchors
+    >>> sorted(make_anchors([[0.0], [2.0], [10.0], [12.0]], 2, random_state=0).ravel().tolist())
+    [1.0, 11.0]
+    """
+    check_anchors("how", how)
+    X = check_array(X, accept_sparse="csr", dtype=_FLOATS)
+    if not isinstance(how, str):
+        return _given_anchors(how, X)
+    source = kmeans_anchors if how == "kmeans" else random_anchors
+    return source(X, n_anchors, random_state)
+
+
+def kmeans_anchors(X: Any, n_anchors: int, random_state: Any = None) -> NDArray[Any]:
+    """Centres of k-means over the rows of X; on mini-batches beyond 20,000 rows.
+
+    Parameters, result and errors are those of `make_anchors`.
+    """
+    from sklearn.cluster import KMeans, MiniBatchKMeans
+
+    X = _check(X, n_anchors)
+    wanted = min(n_anchors, X.shape[0])
+    whole = X.shape[0] <= _KMEANS_ROWS
+    if whole:
+        model = KMeans(wanted, n_init=1, random_state=random_state)
+    else:
+        batch = max(2048, 4 * wanted)
+        model = MiniBatchKMeans(wanted, n_init=1, batch_size=batch, random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # few distinct rows: said below
+        centres = model.fit(X).cluster_centers_.astype(X.dtype, copy=False)
+    if whole:  # centres without rows repeat others, up to rounding
+        kept = np.unique(model.labels_)
+    else:  # they are not moved to rows in every pass
+        kept = np.sort(np.unique(centres, axis=0, return_index=True)[1])
+    clipped("n_anchors", n_anchors, len(kept), f"X has only {len(kept)} distinct clusters")
+    return np.ascontiguousarray(centres[kept])
+
+
+def random_anchors(X: Any, n_anchors: int, random_state: Any = None) -> NDArray[Any]:
+    """Distinct rows of X, drawn at random without replacement.
+
+    Parameters, result and errors are those of `make_anchors`.
+    """
+    X = _check(X, n_anchors)
+    seen: set[bytes] = set()
+    chosen = []
+    for row in check_random_state(random_state).permutation(X.shape[0]):
+        size = len(seen)
+        seen.add((_dense(X[[row]]) + 0.0).tobytes())  # + 0.0: minus zero is zero
+        if len(seen) > size:
+            chosen.append(row)
+        if len(chosen) == n_anchors:
+            break
+    clipped("n_anchors", n_anchors, len(chosen), f"X has only {len(chosen)} distinct rows")
+    return np.ascontiguousarray(_dense(X[chosen]))
+
+
+def nearest_anchors(X: Any, anchors: Any, k: int) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Find the k nearest anchors of each row, nearest first.
+
+    One product a block of rows: ||x - a||^2 = ||x||^2 - 2 x.a + ||a||^2. Where so little is left
+    of these terms that rounding counts, the distance is taken again from the difference: a row on
+    an anchor is at distance 0 exactly.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows. A sparse X is never made dense.
+    anchors : array-like of shape (n_anchors, n_features)
+        Anchors.
+    k : int
+        How many, at most n_anchors.
+
+    Returns
+    -------
+    indices : ndarray of shape (n_samples, k)
+        Nearest first; of equally near anchors the one with the smaller index first.
+    distances : ndarray of shape (n_samples, k)
+        Squared Euclidean distances, float32 if X is, else float64.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If k is not valid, the shapes do not fit, or squares of X overflow.
+
+    Examples
+    --------
+    >>> from loclin.anchors import nearest_anchors
+    >>> indices, distances = nearest_anchors([[1.0, 0.0]], [[3.0, 0.0], [1.0, 1.0]], k=2)
+    >>> indices.tolist(), distances.tolist()
+    ([[1, 0]], [[1.0, 4.0]])
+    """
+    X = check_array(X, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=0)
+    anchors = _given_anchors(anchors, X)
+    n_samples, n_anchors = X.shape[0], anchors.shape[0]
+    check_number("k", k, Integral, low=1, high=n_anchors, hint=f"there are {n_anchors} anchors")
+    squares, anchor_squares = _squared_norms("X", X), _squared_norms("anchors", anchors)
+    indices = np.empty((n_samples, k), np.intp)
+    distances = np.empty((n_samples, k), X.dtype)
+    rounding = np.sqrt(np.finfo(X.dtype).eps)
+    for rows in row_blocks(n_samples, n_anchors):
+        whole = X[rows] @ anchors.T
+        whole *= -2
+        whole += squares[rows, None]
+        whole += anchor_squares
+        np.maximum(whole, 0, out=whole)
+        chosen = _smallest(whole, k)
+        near = np.take_along_axis(whole, chosen, axis=1)
+        doubtful = near <= rounding * (squares[rows, None] + anchor_squares[chosen])
+        _measure(X[rows], anchors, chosen, near, doubtful)
+        order = np.argsort(near, axis=1, kind="stable")
+        indices[rows] = np.take_along_axis(chosen, order, axis=1)
+        distances[rows] = np.take_along_axis(near, order, axis=1)
+    return indices, distances
+
+
+def auto_bandwidth(X: Any, anchors: Any, k: int) -> float:
+    """1 / (median squared distance of the rows to their k-th anchor), from at most 10,000 rows.
+
+    Where most rows are on their anchors, the mean takes the place of the median; 1 where all are.
+    """
+    n_samples = X.shape[0]
+    if n_samples > _BANDWIDTH_ROWS:
+        X = X[np.linspace(0, n_samples - 1, _BANDWIDTH_ROWS).astype(np.intp)]
+    farthest = nearest_anchors(X, anchors, k)[1][:, -1].astype(float)
+    return 1.0 / float(np.median(farthest) or farthest.mean() or 1.0)
+
+
+def anchor_planes(
+    X: Any, n_planes: int | None = None, random_state: Any = None
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Leading right singular vectors and values of X, which is not centred (OCC, after eq. 8).
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Training rows.
+    n_planes : int or None, default=None
+        At most how many; None for rank(X).
+    random_state : int, RandomState instance or None, default=None
+        Start of the iterations for a large sparse X (both sides above 3000).
+
+    Returns
+    -------
+    planes : ndarray of shape (min(n_planes, rank), n_features)
+        Orthonormal; the entry of largest magnitude is positive.
+    singular_values : ndarray of shape (min(n_planes, rank),)
+        Falling and positive.
+
+    Raises
+    ------
+    ValueError
+        If X is sparse and large, and `n_planes` is None.
+    """
+    X = check_array(X, accept_sparse="csr", dtype=_FLOATS)
+    side = min(X.shape)
+    if issparse(X) and side > _SMALL_SIDE:
+        if n_planes is None:
+            raise ValueError(
+                "n_planes=None takes every singular vector, too many for a sparse X of shape "
+                f"{X.shape}. Give a number, for example n_planes=100."
+            )
+        start = check_random_state(random_state).uniform(-1, 1, side).astype(X.dtype)
+        _, values, planes = svds(X, k=min(n_planes, side - 1), v0=start)
+        values, planes = values[::-1], planes[::-1]
+    elif issparse(X) and X.shape[0] < X.shape[1]:  # X' = Q R, so X = R'Q' shares its left vectors
+        left, values, _ = np.linalg.svd(_triangle(X.T.tocsr()).T)
+        real = np.finfo(X.dtype)
+        planes = (X.T @ left).T / np.maximum(values, values[0] * real.eps + real.tiny)[:, None]
+    else:
+        _, values, planes = np.linalg.svd(
+            _triangle(X) if X.shape[0] > X.shape[1] else _dense(X), full_matrices=False
+        )
+    smallest = values.max(initial=0) * max(X.shape) * np.finfo(X.dtype).eps  # as matrix_rank does
+    kept = int(np.count_nonzero(values > smallest))
+    kept = kept if n_planes is None else min(n_planes, kept)
+    planes, values = planes[:kept], values[:kept]
+    peak = np.take_along_axis(planes, np.abs(planes).argmax(axis=1)[:, None], axis=1)
+    return np.ascontiguousarray(planes * np.sign(peak)), np.ascontiguousarray(values)
+
+
+def _check(X: Any, n_anchors: Any) -> Any:
+    check_number("n_anchors", n_anchors, Integral, low=1, open_high=True)
+    return check_array(X, accept_sparse="csr", dtype=_FLOATS)
+
+
+def _given_anchors(anchors: Any, X: Any) -> NDArray[Any]:
+    anchors = _dense(
+        check_array(
+            anchors, accept_sparse="csr", dtype=X.dtype, input_name="anchors", order="C", copy=True
+        )
+    )
+    if anchors.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"anchors has shape {anchors.shape}; X has {X.shape[1]} features, so anchors must have "
+            f"the shape (n_anchors, {X.shape[1]})."
+        )
+    return anchors
+
+
+def _dense(X: Any) -> NDArray[Any]:
+    return X.toarray() if issparse(X) else X
+
+
+def _squared_norms(name: str, X: Any) -> NDArray[Any]:
+    with np.errstate(over="ignore"):
+        if issparse(X):
+            norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+        else:
+            norms = np.einsum("nd,nd->n", X, X)
+    if not norms.max(initial=0) < np.finfo(X.dtype).max / 8:
+        raise ValueError(
+            f"{name} has rows so long that their squared norms overflow in {X.dtype}. Scale the "
+            "features first, for example with make_pipeline(StandardScaler(), ...)."
+        )
+    return norms
+
+
+def _smallest(values: NDArray[Any], k: int) -> NDArray[np.intp]:
+    """Columns of the k smallest values of each row, in rising order of the columns."""
+    chosen = np.argpartition(values, k - 1, axis=1)[:, :k]
+    largest = np.take_along_axis(values, chosen[:, k - 1 :], axis=1)
+    tied = np.flatnonzero((values <= largest).sum(axis=1) > k)
+    chosen[tied] = np.argsort(values[tied], axis=1, kind="stable")[:, :k]
+    chosen.sort(axis=1)
+    return chosen
+
+
+def _measure(
+    X: Any, anchors: NDArray[Any], chosen: NDArray[np.intp], near: NDArray[Any], pairs: NDArray[Any]
+) -> None:
+    """Take the distances of these pairs again, from the differences."""
+    rows, columns = np.nonzero(pairs)
+    for some in row_blocks(len(rows), anchors.shape[1]):
+        at = rows[some], columns[some]
+        gaps = _dense(X[at[0]]) - anchors[chosen[at]]
+        near[at] = np.einsum("nd,nd->n", gaps, gaps)
+
+
+def _triangle(X: Any) -> NDArray[Any]:
+    """R of X = QR; a sparse X is folded in block by block."""
+    if not issparse(X):
+        return np.asarray(np.linalg.qr(X, mode="r"))
+    triangle = np.zeros((0, X.shape[1]), X.dtype)
+    step = max(_SMALL_SIDE, X.shape[1])
+    for start in range(0, X.shape[0], step):
+        stacked = np.vstack([triangle, X[start : start + step].toarray()])
+        triangle = np.asarray(np.linalg.qr(stacked, mode="r"))
+    return triangle

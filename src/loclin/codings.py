@@ -1,0 +1,400 @@
+"""Codings: how much each anchor counts at each row, as scikit-learn transformers.
+
+`transform` gives a CSR matrix (n_samples, m), one column an anchor (or anchor plane). The codings
+by anchors give weights to the k nearest anchors of a row, and they sum to one: soft assignment,
+inverse distances, and least squares (LLC). `OrthogonalCoding` weighs planes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from loclin._checks import check_flag, check_number
+from loclin.anchors import (
+    anchor_planes,
+    auto_bandwidth,
+    check_anchors,
+    clipped,
+    make_anchors,
+    nearest_anchors,
+    row_blocks,
+)
+
+__all__ = ["InverseDistanceCoding", "LLCCoding", "OrthogonalCoding", "SoftAssignmentCoding"]
+
+
+class _Coding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """Abstract coding."""
+
+    def _validate(self, X: Any, *, dtype: Any, **options: Any) -> Any:
+        return validate_data(self, X, accept_sparse="csr", dtype=dtype, order="C", **options)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class _AnchorCoding(_Coding):
+    """Abstract coding by the k nearest anchors; a subclass supplies the weights."""
+
+    anchors_: NDArray[Any]
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise where a parameter of the subclass is not valid."""
+
+    @abstractmethod
+    def _learn(self, X: Any) -> None:
+        """Set what the weights need besides the anchors."""
+
+    @abstractmethod
+    def _weights(self, indices: NDArray[np.intp], distances: NDArray[Any]) -> NDArray[Any]:
+        """Weights (n, k) of the k nearest anchors, from their squared distances; sums of one."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the anchors.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            float32 stays float32; everything else becomes float64.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data is not valid.
+        """
+        check_number("n_anchors", self.n_anchors, Integral, low=1, open_high=True)
+        check_number("n_neighbors", self.n_neighbors, Integral, low=1, open_high=True)
+        check_anchors("anchors", self.anchors)
+        self._check_parameters()
+        X = self._validate(X, dtype=[np.float64, np.float32])
+        self.anchors_ = make_anchors(X, self.n_anchors, self.anchors, self.random_state)
+        found = self._n_features_out = len(self.anchors_)
+        reason = f"there are {found} anchors"
+        self._n_neighbors = clipped("n_neighbors", self.n_neighbors, found, reason)
+        self._learn(X)
+        return self
+
+    def transform(self, X: Any) -> csr_matrix:
+        """Code the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        codes : csr_matrix of shape (n_samples, n_anchors)
+            At most `n_neighbors` nonzeros a row, which sum to one.
+        """
+        check_is_fitted(self)
+        X = self._validate(X, dtype=self.anchors_.dtype, reset=False)
+        indices, distances = nearest_anchors(X, self.anchors_, self._n_neighbors)
+        n_samples, k = indices.shape
+        weights = self._weights(indices, distances).astype(X.dtype, copy=False)
+        parts = weights.ravel(), indices.ravel(), np.arange(0, n_samples * k + 1, k)
+        codes = csr_matrix(parts, shape=(n_samples, self._n_features_out))
+        codes.sort_indices()
+        codes.eliminate_zeros()
+        return codes
+
+
+class SoftAssignmentCoding(_AnchorCoding):
+    """Localised soft assignment: weights that fall with the squared distance.
+
+    ``code_j(x) = exp(-bandwidth ||x - v_j||^2) / sum over the k nearest anchors of the same``, and
+    0 for the other anchors: eq. 2 of Locally linear classifiers with supervised anchor point
+    learning (Mao et al., 2015).
+
+    Parameters
+    ----------
+    n_anchors : int, default=100
+        How many anchors (the paper's number).
+    n_neighbors : int, default=8
+        How many of them count at a row (the paper's number).
+    bandwidth : float or "auto", default="auto"
+        The beta of eq. 2, above 0: the larger, the more the nearest anchor counts. "auto" takes
+        1 / (median squared distance of the training rows to their k-th anchor), so that weights
+        within a row differ by a factor of about e. It matters as much as anything else: tune it.
+    anchors : {"kmeans", "random"} or array-like of shape (n_anchors, n_features), default="kmeans"
+        Where the anchors come from; given ones are used as they are.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    anchors_ : ndarray of shape (n_anchors, n_features)
+    bandwidth_ : float
+
+    Examples
+    --------
+    >>> from loclin.codings import SoftAssignmentCoding
+    >>> coding = SoftAssignmentCoding(anchors=[[0.0], [1.0], [9.0]], n_neighbors=2, bandwidth=1.0)
+    >>> coding.fit_transform([[0.5], [1.0]]).toarray().round(2).tolist()
+    [[0.5, 0.5, 0.0], [0.27, 0.73, 0.0]]
+    """
+
+    def __init__(self, n_anchors: int = 100, n_neighbors: int = 8,
+                 bandwidth: float | str = "auto", anchors: Any = "kmeans",
+                 random_state: Any = None) -> None:  # fmt: skip
+        self.n_anchors, self.n_neighbors = n_anchors, n_neighbors
+        self.bandwidth = bandwidth
+        self.anchors, self.random_state = anchors, random_state
+
+    def _check_parameters(self) -> None:
+        if not (isinstance(self.bandwidth, str) and self.bandwidth == "auto"):
+            check_number("bandwidth", self.bandwidth, low=0, open_low=True, open_high=True,
+                         hint='or "auto"')  # fmt: skip
+
+    def _learn(self, X: Any) -> None:
+        auto = isinstance(self.bandwidth, str)
+        found = auto_bandwidth(X, self.anchors_, self._n_neighbors) if auto else self.bandwidth
+        self.bandwidth_ = float(found)
+
+    def _weights(self, indices: NDArray[np.intp], distances: NDArray[Any]) -> NDArray[Any]:
+        with np.errstate(over="ignore"):  # exp(-inf) is the 0 that is meant
+            weights = np.exp(-self.bandwidth_ * (distances - distances[:, :1]))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+
+class InverseDistanceCoding(_AnchorCoding):
+    """Inverse Euclidean distances to the k nearest anchors, scaled to sum to one.
+
+    ``code_j(x) = (1 / ||x - v_j||) / sum over the k nearest anchors of the same``: the coding of
+    LL-SVM (Ladicky and Torr, 2011). A row on an anchor gets that anchor alone.
+
+    Parameters
+    ----------
+    n_anchors : int, default=100
+        How many anchors (the paper's number).
+    n_neighbors : int, default=8
+        How many of them count at a row (the paper's number).
+    anchors : {"kmeans", "random"} or array-like of shape (n_anchors, n_features), default="kmeans"
+        Where the anchors come from; given ones are used as they are.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    anchors_ : ndarray of shape (n_anchors, n_features)
+
+    Examples
+    --------
+    >>> from loclin.codings import InverseDistanceCoding
+    >>> coding = InverseDistanceCoding(anchors=[[0.0], [4.0], [9.0]], n_neighbors=2)
+    >>> coding.fit_transform([[1.0], [4.0]]).toarray().tolist()
+    [[0.75, 0.25, 0.0], [0.0, 1.0, 0.0]]
+    """
+
+    def __init__(self, n_anchors: int = 100, n_neighbors: int = 8, anchors: Any = "kmeans",
+                 random_state: Any = None) -> None:  # fmt: skip
+        self.n_anchors, self.n_neighbors = n_anchors, n_neighbors
+        self.anchors, self.random_state = anchors, random_state
+
+    def _check_parameters(self) -> None: ...
+
+    def _learn(self, X: Any) -> None: ...
+
+    def _weights(self, indices: NDArray[np.intp], distances: NDArray[Any]) -> NDArray[Any]:
+        nearest = distances[:, :1]
+        on_anchor = nearest == 0
+        weights = np.sqrt(np.where(on_anchor, 1, nearest) / np.where(distances == 0, 1, distances))
+        weights = np.where(on_anchor, distances == 0, weights)
+        return weights / weights.sum(axis=1, keepdims=True)
+
+
+class LLCCoding(_AnchorCoding):
+    """Approximated locality-constrained linear coding: a row rebuilt from its k nearest anchors.
+
+    The weights minimise ``||x - sum_j w_j v_j||^2`` subject to ``sum_j w_j = 1`` over the k nearest
+    anchors, with ``regularization * trace(C)`` added to the diagonal of
+    ``C = (V_k - 1 x')(V_k - 1 x')'``: solve ``C w = 1``, divide by the sum (section 3 of
+    Locality-constrained linear coding, Wang et al., 2010). Weights may be negative.
+
+    Parameters
+    ----------
+    n_anchors : int, default=512
+        How many anchors; least squares want many. Memory grows with its square.
+    n_neighbors : int, default=5
+        How many of them rebuild a row (the paper's number).
+    regularization : float, default=1e-4
+        Above 0, as a part of the trace of C (the authors' number): the larger, the more equal
+        the weights.
+    anchors : {"kmeans", "random"} or array-like of shape (n_anchors, n_features), default="kmeans"
+        Where the anchors come from; given ones are used as they are.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    anchors_ : ndarray of shape (n_anchors, n_features)
+
+    Examples
+    --------
+    >>> from loclin.codings import LLCCoding
+    >>> coding = LLCCoding(anchors=[[0.0], [4.0], [9.0]], n_neighbors=2)
+    >>> coding.fit_transform([[1.0], [4.0]]).toarray().round(2).tolist()
+    [[0.75, 0.25, 0.0], [0.0, 1.0, 0.0]]
+    """
+
+    def __init__(self, n_anchors: int = 512, n_neighbors: int = 5,
+                 regularization: float = 1e-4, anchors: Any = "kmeans",
+                 random_state: Any = None) -> None:  # fmt: skip
+        self.n_anchors, self.n_neighbors = n_anchors, n_neighbors
+        self.regularization = regularization
+        self.anchors, self.random_state = anchors, random_state
+
+    def _check_parameters(self) -> None:
+        check_number("regularization", self.regularization, Real, low=1e-12, open_high=True,
+                     hint="0 leaves the weights of a row on an anchor undefined")  # fmt: skip
+
+    def _learn(self, X: Any) -> None:
+        self._gaps = cdist(self.anchors_, self.anchors_, "sqeuclidean")
+
+    def _weights(self, indices: NDArray[np.intp], distances: NDArray[Any]) -> NDArray[Any]:
+        n_samples, k = indices.shape
+        weights = np.empty((n_samples, k))
+        for rows in row_blocks(n_samples, k * k):
+            near, at = distances[rows].astype(float), indices[rows]
+            # (v_j - x).(v_l - x) from the three squared sides of a triangle: no differences
+            # (n, k, d), and a sparse X stays sparse.
+            C = near[:, :, None] + near[:, None, :] - self._gaps[at[:, :, None], at[:, None, :]]
+            C /= 2
+            trace = near.sum(axis=1)
+            trace[trace == 0] = 1  # all k anchors on the row: equal weights
+            C += (self.regularization * trace)[:, None, None] * np.eye(k)
+            weights[rows] = np.linalg.solve(C, np.ones((len(near), k, 1)))[:, :, 0]
+        return weights / weights.sum(axis=1, keepdims=True)
+
+
+class OrthogonalCoding(_Coding):
+    """Orthogonal coordinate coding (OCC): coordinates on the leading singular vectors.
+
+    ``code~_j(x) = v_j . x / sigma_j`` with v_j and sigma_j the right singular vectors and values of
+    the training rows, not centred; then divided by the sum of magnitudes (section 2.3 of Learning
+    anchor planes for classification, Zhang et al., 2011). Codes are signed; the magnitudes of a row
+    sum to one. A row of zeros has a code of zeros.
+
+    Parameters
+    ----------
+    n_planes : int or None, default=None
+        How many vectors; None for as many as the rank of X. Fewer are faster (published figures
+        are with 90 on MNIST, 80 on USPS, 16 on LETTER).
+    per_class : bool, default=False
+        Learn one set of planes on the rows of each class (C-OCC); the codes stand side by side,
+        class by class, each with magnitudes that sum to one.
+    random_state : int, RandomState instance or None, default=None
+        Start of the iterations, for a large sparse X.
+
+    Attributes
+    ----------
+    planes_ : ndarray of shape (m, n_features)
+        The vectors v_j; those of each class one after the other.
+    singular_values_ : ndarray of shape (m,)
+    n_planes_ : ndarray of shape (1,) or (n_classes,)
+        Planes of each set; they sum to m.
+    classes_ : ndarray of shape (n_classes,)
+        Only if `per_class`.
+
+    Examples
+    --------
+    >>> from loclin.codings import OrthogonalCoding
+    >>> coding = OrthogonalCoding().fit([[4.0, 0.0], [0.0, 2.0]])
+    >>> coding.transform([[0.0, 3.0], [4.0, -2.0]]).toarray().tolist()
+    [[0.0, 1.0], [0.5, -0.5]]
+    """
+
+    def __init__(
+        self, n_planes: int | None = None, per_class: bool = False, random_state: Any = None
+    ) -> None:
+        self.n_planes = n_planes
+        self.per_class = per_class
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the planes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            float32 stays float32; everything else becomes float64.
+        y : array-like of shape (n_samples,), default=None
+            Class labels, used only if `per_class`.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data is not valid, X is zero, or `n_planes` is None for a large
+            sparse X.
+        """
+        if self.n_planes is not None:
+            check_number("n_planes", self.n_planes, Integral, low=1, open_high=True,
+                         hint="or None for the rank of X")  # fmt: skip
+        check_flag("per_class", self.per_class)
+        if self.per_class:
+            X, y = self._validate(X, y=y, dtype=[np.float64, np.float32])
+            check_classification_targets(y)
+            self.classes_ = np.unique(y)
+            sets = [X[y == label] for label in self.classes_]
+        else:
+            sets = [self._validate(X, dtype=[np.float64, np.float32])]
+            self.__dict__.pop("classes_", None)
+        found = [anchor_planes(rows, self.n_planes, self.random_state) for rows in sets]
+        self.planes_, self.singular_values_ = (
+            np.concatenate(parts) for parts in zip(*found, strict=True)
+        )
+        self.n_planes_ = np.array([len(planes) for planes, _ in found])
+        if not len(self.planes_):
+            raise ValueError("X is zero everywhere; orthogonal coding needs rows that are not.")
+        if self.n_planes is not None:
+            least = int(self.n_planes_.min())
+            whose = "the smallest rank of a class" if self.per_class else "the rank of X"
+            clipped("n_planes", self.n_planes, least, f"{whose} is {least}")
+        self._n_features_out = len(self.planes_)
+        return self
+
+    def transform(self, X: Any) -> csr_matrix:
+        """Code the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        codes : csr_matrix of shape (n_samples, n_planes)
+            Signed; all sets of planes side by side.
+        """
+        check_is_fitted(self)
+        X = self._validate(X, dtype=self.planes_.dtype, reset=False)
+        codes = X @ (self.planes_ / self.singular_values_[:, None]).T
+        stops = np.cumsum(self.n_planes_)
+        for first, stop in zip(stops - self.n_planes_, stops, strict=True):
+            lengths = np.abs(codes[:, first:stop]).sum(axis=1, keepdims=True)
+            codes[:, first:stop] /= np.where(lengths == 0, 1, lengths)
+        return csr_matrix(codes)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = bool(self.per_class)
+        return tags
