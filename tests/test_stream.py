@@ -25,14 +25,22 @@ def stream(clf, X, y, chunk, classes, n_passes=1):
     return clf
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 100, 5000])
+@pytest.mark.parametrize("chunk", [1, 7, 100])
 def test_any_chunk_size_learns(chunk):
     n = 800 if chunk == 1 else 4000
     X, y = make_xor(n, std=0.3, random_state=0)
     X_test, y_test = make_xor(4000, std=0.3, random_state=1)
     clf = stream(ML3Classifier(4, random_state=0), X, y, chunk, [0, 1])
-    assert clf.score(X_test, y_test) > 0.98
+    assert clf.score(X_test, y_test) > 0.99
     assert clf.t_ == n
+
+
+def test_one_call_for_everything_learns_a_little_less():
+    # All rows after the start share one refresh of the codes: 98.75 % here, 99.9 % in small calls.
+    X, y = make_xor(4000, std=0.3, random_state=0)
+    X_test, y_test = make_xor(4000, std=0.3, random_state=1)
+    clf = ML3Classifier(4, random_state=0).partial_fit(X, y, classes=[0, 1])
+    assert clf.score(X_test, y_test) > 0.98
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])

@@ -175,7 +175,7 @@ def auto_alpha(mean_squared_norm: float, n_samples: float) -> float:
     """Return the default L2 strength: 0.05 (mean ||x||^2 + 1) / n, the 1 for the intercept.
 
     The penalty then keeps its weight when features are scaled. The factor is the best one over 24
-    data sets, each standardised and with rows of unit norm (`benchmarks/auto_alpha.py`).
+    data sets, each standardised and with rows of unit norm (docs/design.md has the figures).
     """
     return 0.05 * (mean_squared_norm + 1.0) / n_samples
 
