@@ -18,11 +18,22 @@ PACKAGE = Path(loclin.__file__).parent
 # From the cellar to the roof: a module imports only from floors below its own.
 FLOORS = [
     ["_jit", "_callbacks", "_checks", "_threads"],
-    ["losses", "_pooling_fast", "solvers.rows_fast", "anchors"],
-    ["projections", "_scores", "_rows", "codings", "solvers.cccp_fast"],
-    ["solvers.cccp", "solvers"],
+    [
+        "losses",
+        "_pooling_fast",
+        "solvers.rows_fast",
+        "anchors",
+        "codings._base",
+        "codings._lcc_fast",
+    ],
+    ["codings._nearest", "codings._planes", "codings._lcc"],
+    ["codings._tangent"],
+    ["projections", "_scores", "_rows", "_encode", "_iterations", "codings"],
+    ["solvers.codes_fast", "solvers.averaging", "solvers.schedule"],
+    ["solvers.cccp_fast", "solvers.dual_cd_fast", "solvers.sgd_fast", "solvers.streams"],
+    ["solvers.cccp", "solvers.dual_cd", "solvers.sgd", "solvers"],
     ["_base", "solvers.cccp_runs"],
-    ["_ml3"],
+    ["_ml3", "_llsvm"],
     [""],  # loclin/__init__.py
     ["datasets"],
     ["cli"],

@@ -155,7 +155,7 @@ def test_the_paper_s_schedule(data):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 def test_average_is_the_mean_of_the_last_iterates(data, kind):
     solver, plain, _ = run_both(data, settings(alpha=1e-3), kind, average_last=True)
-    mean_W, mean_b = solver.current()
+    mean_W, mean_b, _ = solver.current()
     expected_W = np.mean([W for W, _ in plain.history], axis=0)
     expected_b = np.mean([b for _, b in plain.history], axis=0)
     np.testing.assert_allclose(as_models(mean_W, solver.is_sparse, M), expected_W, rtol=1e-8)

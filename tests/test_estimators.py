@@ -5,8 +5,21 @@ from sklearn.base import is_classifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import loclin
+from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 
 CLASSIFIERS = [getattr(loclin, name) for name in loclin.__all__ if name.endswith("Classifier")]
+
+ESTIMATORS = [cls(max_iter=20, random_state=0) for cls in CLASSIFIERS]
+ESTIMATORS += [
+    loclin.LLSVMClassifier(solver="dual_cd", tol=0.1, random_state=0),
+    loclin.LLSVMClassifier(OrthogonalCoding(), max_iter=20, random_state=0),
+    loclin.LLSVMClassifier(
+        OrthogonalCoding(per_class=True), solver="dual_cd", tol=0.1, random_state=0
+    ),
+    loclin.LLSVMClassifier(
+        SoftAssignmentCoding(3, 2), weights="constant", max_iter=20, random_state=0
+    ),
+]
 
 # A weight of two and a row given twice are the same problem but not the same path of stochastic
 # steps; scikit-learn excuses its SGDClassifier for this.
@@ -17,10 +30,7 @@ EXCUSED = {
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(
-    [cls(max_iter=20, random_state=0) for cls in CLASSIFIERS],
-    expected_failed_checks=lambda estimator: EXCUSED,
-)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXCUSED)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -4,9 +4,10 @@ Every model here scores a class as a sum of linear models weighted by a code of 
 ``score_y(x) = sum_j code_yj(x) * (w_yj . x + b_yj) + b_y``.
 """
 
+from loclin._llsvm import LLSVMClassifier
 from loclin._ml3 import ML3Classifier
 from loclin.projections import argmax_lp_ball
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["ML3Classifier", "__version__", "argmax_lp_ball"]
+__all__ = ["LLSVMClassifier", "ML3Classifier", "__version__", "argmax_lp_ball"]

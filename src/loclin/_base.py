@@ -8,51 +8,31 @@ is concrete here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from copy import copy
 from numbers import Integral, Real
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from loclin import _scores
 from loclin._callbacks import CallbackSupportMixin, with_callbacks
 from loclin._checks import check_feature_scale, check_flag, check_number
-from loclin._rows import LARGEST_BATCH, Rows, hold_out, weigh
+from loclin._iterations import Iterations, Plateau, warn_of_gap
+from loclin._rows import LARGEST_BATCH, Rows, auto_batch_size, hold_out, weigh
 from loclin._threads import threads_for
 
 
-class Iterations(Protocol):
-    """A running fit: each call of `iterate` passes over the data once."""
-
-    def iterate(self, *, average: bool) -> float:
-        """Run one iteration and return the objective; average its iterates if asked."""
-
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
-
-    def accuracy(self, rows: Rows) -> float:
-        """Weighted accuracy of the model as it stands."""
-
-
-@dataclass
-class _Plateau:
-    """Tells when a value has stopped falling by `tol` for `patience` iterations in a row."""
-
-    tol: float
-    patience: int
-    best: float = np.inf
-    waited: int = 0
-
-    def reached(self, value: float) -> bool:
-        self.waited = 0 if value < self.best - self.tol else self.waited + 1
-        self.best = min(self.best, value)
-        return self.waited >= self.patience
+def _can_stream(classifier: LocallyLinearClassifier) -> bool:
+    classifier._check_stream()
+    return True
 
 
 class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
@@ -61,6 +41,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     classes_: NDArray[Any]
     _stream: Any  # what a subclass keeps between the calls of partial_fit
     _rng: np.random.Generator
+
+    def _check_stream(self) -> None:
+        """Raise AttributeError where the parameters leave no way to learn from a stream."""
 
     # What a subclass supplies.
 
@@ -77,12 +60,16 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         """Learn from some more rows of a stream, and set the fitted attributes."""
 
     @abstractmethod
+    def _n_local_models(self) -> int:
+        """Local models that a row is scored by in training, of all scorers together."""
+
+    @abstractmethod
     def _class_scores(self, X: Any) -> NDArray[Any]:
         """Scores of the s scorers: (n, s)."""
 
     @abstractmethod
-    def _codes(self, X: Any) -> NDArray[Any]:
-        """Codes behind the scores: (n, s, m)."""
+    def _codes(self, X: Any) -> Any:
+        """Codes behind the scores: CSR (n, m) where the scorers share them, else (n, s, m)."""
 
     # What the user calls.
 
@@ -135,10 +122,10 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             rows, held_out = hold_out(rows, self.validation_fraction, seed)
         del data, target, labels
-        with threads_for(self._products_per_batch(rows.X.shape[1])):
-            self._run(rows, held_out, rng, weighted=sample_weight is not None)
+        self._run(rows, held_out, rng, weighted=sample_weight is not None)
         return self
 
+    @available_if(_can_stream)
     def partial_fit(
         self,
         X: ArrayLike,
@@ -188,8 +175,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         labels = self._encode(target)
         rows = weigh(data, labels, self._class_weights(None), sample_weight, unit=False)
         if len(rows.y):
-            with threads_for(self._products_per_batch(data.shape[1])):
-                self._continue_stream(rows, self._rng)
+            self._continue_stream(rows, self._rng)
             self._check_finite()
         return self
 
@@ -204,7 +190,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return _difference(self._class_scores(self._validate_new(X)), len(self.classes_))
+        return _scores.difference(self._class_scores(self._validate_new(X)), len(self.classes_))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Class labels of the rows.
@@ -218,9 +204,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         labels : ndarray of shape (n_samples,)
         """
         scores = self._class_scores(self._validate_new(X))
-        if scores.shape[1] == 1:
-            return self.classes_[(scores[:, 0] > 0).astype(np.intp)]
-        return self.classes_[scores.argmax(axis=1)]
+        return self.classes_[_scores.winners(scores)]
 
     def local_weights(self, X: ArrayLike) -> Any:
         """Return the code of each row: how much each local model counts there.
@@ -231,8 +215,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
         Returns
         -------
-        codes : ndarray of shape (n_samples, n_scorers, n_models)
-            For codes that belong to a class.
+        codes : csr_matrix of shape (n_samples, n_models) or \
+                ndarray of shape (n_samples, n_scorers, n_models)
+            CSR where the classes share the codes, dense where each has its own.
         """
         return self._codes(self._validate_new(X))
 
@@ -255,7 +240,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         codes = self._codes(self._validate_new(X))
         coef, intercept = _scores.combine_models(codes, self.local_coef_, self.local_intercept_)
         n_classes = len(self.classes_)
-        return _difference(coef, n_classes), _difference(intercept + self.intercept_, n_classes)
+        return _scores.difference(coef, n_classes), _scores.difference(
+            intercept + self.intercept_, n_classes
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -327,9 +314,21 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         y = self.classes_ if labels is None else self.classes_[labels]
         return compute_class_weight(self.class_weight, classes=self.classes_, y=y)
 
-    def _products_per_batch(self, n_features: int) -> float:
-        batch_size = LARGEST_BATCH if self.batch_size == "auto" else self.batch_size
-        return float(batch_size) * n_features * self.n_models * len(self.classes_)
+    def _batch_size(self, n_samples: int) -> int:
+        return auto_batch_size(n_samples) if self.batch_size == "auto" else int(self.batch_size)
+
+    def _threads(self, n_features: int) -> AbstractContextManager[Any]:
+        """Limit the threads of small products; to be entered around the iterations."""
+        batch_size = LARGEST_BATCH if self.batch_size == "auto" else int(self.batch_size)
+        return threads_for(float(batch_size) * n_features * self._n_local_models())
+
+    def _accuracy(self, attributes: dict[str, Any], rows: Rows) -> float:
+        """Weighted accuracy of the model with these attributes."""
+        model = copy(self)
+        for name, value in attributes.items():
+            setattr(model, name, value)
+        found = _scores.winners(model._class_scores(rows.X))
+        return float(np.average(found == rows.y, weights=rows.weights))
 
     def _run(self, rows: Rows, held_out: Rows | None, rng: np.random.Generator,
              *, weighted: bool) -> None:  # fmt: skip
@@ -342,7 +341,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         context = self._init_callback_context(max_subtasks=self.max_iter)
         context.call_on_fit_task_begin(estimator=self, **seen)
         iterations = self._begin_fit(rows, rng)
-        plateau = _Plateau(self.tol, self.n_iter_no_change)
+        plateau = Plateau(self.tol, self.n_iter_no_change)
         self.objective_: list[float] = []
         self.validation_scores_: list[float] = []
         last, stopping = self.max_iter, False
@@ -350,11 +349,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             done = len(self.objective_)
             task = context.subcontext(task_name="iteration")
             task.call_on_fit_task_begin(estimator=self, **seen)
-            objective = iterations.iterate(average=done >= last - self.average)
+            with self._threads(rows.X.shape[1]):
+                objective = iterations.iterate(average=done >= last - self.average)
             self.objective_.append(objective)
             watched, report = objective, f"objective {objective:.6g}"
             if held_out is not None:
-                accuracy = iterations.accuracy(held_out)
+                accuracy = self._accuracy(iterations.attributes(), held_out)
                 self.validation_scores_.append(accuracy)
                 watched, report = -accuracy, f"{report}, validation accuracy {accuracy:.4f}"
             if self.verbose:
@@ -364,13 +364,18 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             stop = task.call_on_fit_task_end(
                 estimator=self, reconstruction_attributes=iterations.attributes, **seen
             )
-            if not stopping and (stop or plateau.reached(watched)):
+            if iterations.gap is None:
+                if not stopping and (stop or plateau.reached(watched)):
+                    stopping, last = True, min(self.max_iter, done + 1 + self.average)
+            elif stop or iterations.gap <= self.tol or (held_out and plateau.reached(watched)):
                 stopping = True
-                last = min(self.max_iter, done + 1 + self.average)
+                break
         self.n_iter_ = len(self.objective_)
         for name, value in iterations.attributes().items():
             setattr(self, name, value)
         self._check_finite()
+        if not stopping:
+            warn_of_gap(iterations, self.max_iter, self.tol)
         context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **seen)
 
     def _check_finite(self) -> None:
@@ -383,10 +388,3 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             "Training overflowed: some weights are no longer finite. Scale the features first, for "
             "example with make_pipeline(StandardScaler(), ...), or raise alpha."
         )
-
-
-def _difference(by_class: NDArray[Any], n_classes: int) -> NDArray[Any]:
-    """Scorers to decisions, on axis 1: second minus first for two classes, else all of them."""
-    if by_class.shape[1] == 1:
-        return by_class[:, 0]
-    return by_class[:, 1] - by_class[:, 0] if n_classes == 2 else by_class

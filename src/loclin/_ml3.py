@@ -7,21 +7,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from loclin import _scores
 from loclin._base import LocallyLinearClassifier
 from loclin._checks import check_flag, check_number, check_option
-from loclin._rows import Rows, auto_batch_size
+from loclin._encode import check_coding, fitted_coding
+from loclin._rows import Rows, mean_squared_norm
 from loclin.losses import LOSSES
 from loclin.projections import dual_exponent
-from loclin.solvers.cccp import CCCP, CCCPSettings
-from loclin.solvers.cccp_runs import (
-    CCCPFit,
-    CCCPStream,
-    auto_alpha,
-    mean_squared_norm,
-    step_offset,
-)
+from loclin.solvers.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
+from loclin.solvers.cccp_runs import CCCPFit, CCCPStream, kmeans_codes
+from loclin.solvers.schedule import auto_alpha, step_offset
 
 
 class ML3Classifier(LocallyLinearClassifier):
@@ -64,9 +61,10 @@ class ML3Classifier(LocallyLinearClassifier):
         Rows that are scored by one matrix product before any of them updates the models. 1 is the
         paper's algorithm to the letter; more reach the same errors, several times faster, as long
         as a pass has a hundred batches or so: "auto" is 64, or n_samples / 100 if that is less.
-    init : {"random", "kmeans"}, default="random"
+    init : {"random", "kmeans"} or coding, default="random"
         Codes of the starting pass: drawn at random on the unit sphere of the p-norm, one for a
-        sample and all classes, or one-hot by the clusters of k-means.
+        sample and all classes; one-hot by the clusters of k-means; or the positive part of those
+        of a transformer of `loclin.codings` with `n_models` anchors, scaled onto the sphere.
     average : int, default=5
         Number of last iterations whose iterates are averaged; 0 keeps the last iterate. The paper
         averages one.
@@ -165,7 +163,7 @@ class ML3Classifier(LocallyLinearClassifier):
         loss: str = "hinge",
         max_iter: int = 60,
         batch_size: int | str = "auto",
-        init: str = "random",
+        init: Any = "random",
         average: int = 5,
         eta0: float = 10.0,
         s0: float = 1.0,
@@ -208,14 +206,14 @@ class ML3Classifier(LocallyLinearClassifier):
             check_number("alpha", self.alpha, low=0, open_low=True, open_high=True,
                          hint='or "auto"')  # fmt: skip
         check_option("loss", self.loss, {"hinge", "logistic"})
-        check_option("init", self.init, {"random", "kmeans"})
+        check_coding("init", self.init, {"random", "kmeans"})
         check_number("eta0", self.eta0, low=0, open_low=True, hint="inf is the paper's")
         check_number("s0", self.s0, low=0, open_low=True, open_high=True)
         check_flag("revive", self.revive)
         check_flag("penalize_intercept", self.penalize_intercept)
 
-    def _batch_size(self, n_samples: int) -> int:
-        return auto_batch_size(n_samples) if self.batch_size == "auto" else int(self.batch_size)
+    def _n_local_models(self) -> int:
+        return len(self.classes_) * int(self.n_models)
 
     def _settings(self, alpha: float, n_samples: int) -> CCCPSettings:
         return CCCPSettings(
@@ -225,26 +223,41 @@ class ML3Classifier(LocallyLinearClassifier):
         )  # fmt: skip
 
     def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> CCCPFit:
-        n, norm2 = len(rows.y), mean_squared_norm(rows.X)
+        n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
         self.alpha_ = auto_alpha(norm2, n) if self.alpha == "auto" else float(self.alpha)
         solver = CCCP(rows.X, len(self.classes_), self._settings(self.alpha_, n))
         schedule = step_offset(self.alpha_, norm2, self.eta0), self.s0 * n
         if self.warm_start and hasattr(self, "local_coef_"):
-            solver.set_weights(self.local_coef_, self.local_intercept_)
+            solver.set_models(self.local_coef_, self.local_intercept_)
             return CCCPFit(solver, rows, rng, *schedule, n_passes=self.t_ // n)
-        fit = CCCPFit(solver, rows, rng, *schedule)
-        fit.start(self.init)
-        return fit
+        return CCCPFit(solver, rows, rng, *schedule, codes=self._starting_codes(rows, rng))
+
+    def _starting_codes(self, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+        n, m, p, dtype = len(rows.y), int(self.n_models), float(self.p), rows.X.dtype
+        if isinstance(self.init, str):
+            if self.init == "kmeans":
+                return kmeans_codes(rows.X, m, rng)
+            return random_codes(rng, n, m, p, dtype)
+        codes = fitted_coding(self.init, rows.X, self.classes_[rows.y], rng).transform(rows.X)
+        if codes.shape[1] != m:
+            raise ValueError(
+                f"init={self.init!r} gives {codes.shape[1]} codes a row, but n_models={m}. Make "
+                "the two numbers the same."
+            )
+        codes = codes.toarray() if sparse.issparse(codes) else np.asarray(codes)
+        return onto_sphere(np.maximum(codes, 0).astype(dtype, copy=False), p)
 
     def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
         if self._stream is None:
             solver = CCCP(rows.X, len(self.classes_), self._settings(1.0, len(rows.y)))
             self._stream = CCCPStream(solver, rng)
             if hasattr(self, "local_coef_"):
-                self._stream.follow(self.local_coef_, self.local_intercept_, self.alpha_, self.t_)
+                solver.set_models(self.local_coef_, self.local_intercept_)
+                self._stream.follow(self.alpha_, self.t_)
         alpha = None if self.alpha == "auto" else float(self.alpha)
         batch_size = self._batch_size(self._stream.n_seen + len(rows.y))
-        self.alpha_, objective = self._stream.learn(rows, alpha, batch_size)
+        with self._threads(rows.X.shape[1]):
+            self.alpha_, objective = self._stream.learn(rows, alpha, batch_size)
         self.objective_ = [objective]
         for name, value in self._stream.attributes().items():
             setattr(self, name, value)

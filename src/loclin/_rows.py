@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.model_selection import train_test_split
 
 from loclin._checks import check_weights
@@ -66,3 +67,9 @@ def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows]:
         ) from error
     train, watched = (Rows(rows.X[part], rows.y[part], rows.weights[part]) for part in parts)
     return train, watched
+
+
+def mean_squared_norm(X: Any) -> float:
+    """Return the mean squared Euclidean norm of the rows."""
+    values = X.data if sparse.issparse(X) else X
+    return float(np.einsum("...i,...i->...", values, values).sum(dtype=np.float64) / X.shape[0])

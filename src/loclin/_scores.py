@@ -72,14 +72,51 @@ def pooling_codes(X: Any, coef: NDArray[Any], intercept: NDArray[Any], q: float)
     return codes
 
 
+def coded_scores(X: Any, codes: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
+    """Score of every scorer with given codes: ``sum_j code_yj (w_yj . x + b_yj)``, (n, s).
+
+    Parameters
+    ----------
+    X : {ndarray, csr} of shape (n, d)
+    codes : {ndarray, csr} of shape (n, m) or ndarray of shape (n, s, m)
+        With a CSR matrix, a row meets only the models with a nonzero code.
+    coef : ndarray of shape (s, m, d)
+    intercept : ndarray of shape (s, m)
+    """
+    s, m, _ = coef.shape
+    if sparse.issparse(codes):
+        return _scores_by_model(X, codes, coef) + codes @ intercept.T
+    scores = np.empty((X.shape[0], s), coef.dtype)
+    by = "nsm,nsm->ns" if codes.ndim == 3 else "nsm,nm->ns"
+    for rows, responses in local_products(X, coef):
+        responses += intercept.ravel()
+        np.einsum(by, responses.reshape(-1, s, m), codes[rows], out=scores[rows])
+    return scores
+
+
+def _scores_by_model(X: Any, codes: Any, coef: NDArray[Any]) -> NDArray[Any]:
+    """One product a model, of the rows where it has a nonzero code, in blocks of rows."""
+    s, _, d = coef.shape
+    scores = np.zeros((X.shape[0], s), coef.dtype)
+    size = max(64, 8 * _BLOCK_BYTES // (d * coef.itemsize))
+    for first in range(0, X.shape[0], size):
+        rows = slice(first, first + size)
+        block, by_model = X[rows], codes[rows].tocsc()
+        for j in np.flatnonzero(np.diff(by_model.indptr)):
+            entries = slice(by_model.indptr[j], by_model.indptr[j + 1])
+            some = by_model.indices[entries]
+            scores[rows][some] += by_model.data[entries, None] * (block[some] @ coef[:, j].T)
+    return scores
+
+
 def combine_models(
-    code: NDArray[Any], coef: NDArray[Any], intercept: NDArray[Any]
+    codes: Any, coef: NDArray[Any], intercept: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Combine the models themselves: the linear model that acts at each row.
 
     Parameters
     ----------
-    code : ndarray of shape (n, s, m)
+    codes : csr of shape (n, m) or ndarray of shape (n, s, m)
     coef : ndarray of shape (s, m, d)
     intercept : ndarray of shape (s, m)
 
@@ -88,6 +125,22 @@ def combine_models(
     coef : ndarray of shape (n, s, d)
     intercept : ndarray of shape (n, s)
     """
+    if sparse.issparse(codes):
+        return np.stack([codes @ of_scorer for of_scorer in coef], axis=1), codes @ intercept.T
     # One matrix product a scorer: (n, m) @ (m, d).
-    by_scorer = np.matmul(code.transpose(1, 0, 2), coef)
-    return by_scorer.transpose(1, 0, 2), np.einsum("nsm,sm->ns", code, intercept)
+    by_scorer = np.matmul(codes.transpose(1, 0, 2), coef)
+    return by_scorer.transpose(1, 0, 2), np.einsum("nsm,sm->ns", codes, intercept)
+
+
+def winners(scores: NDArray[Any]) -> NDArray[np.intp]:
+    """Index of the class with the largest score; one score is that of the second class."""
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > 0).astype(np.intp)
+    return scores.argmax(axis=1)
+
+
+def difference(by_class: NDArray[Any], n_classes: int) -> NDArray[Any]:
+    """Scorers to decisions, on axis 1: second minus first for two classes, else all of them."""
+    if by_class.shape[1] == 1:
+        return by_class[:, 0]
+    return by_class[:, 1] - by_class[:, 0] if n_classes == 2 else by_class

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from loclin.losses import Loss, loss_value
 from loclin.projections import dual_exponent
 from loclin.solvers import cccp_fast
-from loclin.solvers.rows_fast import as_models, compiled_form, weights_for
+from loclin.solvers.averaging import AveragedWeights
+from loclin.solvers.rows_fast import compiled_form
 
 # Rows scored together when codes are frozen: large enough for BLAS, small enough for the cache.
 _FREEZE_BLOCK = 256
@@ -51,10 +51,14 @@ class CCCPSettings:
 
 def random_codes(rng: np.random.Generator, n: int, m: int, p: float, dtype: Any) -> NDArray[Any]:
     """Draw `n` codes on the positive part of the p-norm sphere: uniform entries, normalised."""
-    codes = rng.random((n, m), dtype=dtype)
-    for block in np.array_split(codes, max(1, n // _FREEZE_BLOCK)):
+    return onto_sphere(rng.random((n, m), dtype=dtype), p)
+
+
+def onto_sphere(codes: NDArray[Any], p: float) -> NDArray[Any]:
+    """Scale codes onto the p-norm sphere, in place; zeros stay."""
+    for block in np.array_split(codes, max(1, len(codes) // _FREEZE_BLOCK)):
         norms = np.linalg.norm(block, ord=p, axis=1, keepdims=True)
-        block /= np.maximum(norms, np.finfo(dtype).tiny)
+        block /= np.maximum(norms, np.finfo(codes.dtype).tiny)
     return codes
 
 
@@ -64,44 +68,21 @@ def rows_by_class(y: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], NDArra
     return order, np.searchsorted(y, np.arange(n_classes + 1), sorter=order)
 
 
-class CCCP:
+class CCCP(AveragedWeights):
     """The state of the procedure: weights, step counter, running average.
 
     Parameters
     ----------
-    n_classes : int
-    settings : CCCPSettings
     X : {ndarray, csr} of shape (n, d)
         Only its kind, width and dtype are used here.
+    n_classes : int
+    settings : CCCPSettings
     """
 
     def __init__(self, X: Any, n_classes: int, settings: CCCPSettings) -> None:
+        super().__init__(X, n_classes, settings.n_models)
         self.settings = settings
-        self.n_classes = n_classes
-        self.is_sparse = sparse.issparse(X)
-        n_outputs = n_classes * settings.n_models
-        self.W = weights_for(X, n_outputs)
-        self.b = np.zeros(n_outputs, dtype=X.dtype)
         self.t = 0.0
-        self._nothing = (np.zeros((0, 0), X.dtype), np.zeros(0, X.dtype))
-        self._sums = self._nothing
-        self._averaged = (0.0, 0.0)
-
-    def set_weights(self, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
-        """Start from given models: (c, m, d) and (c, m)."""
-        if coef.shape[1] != self.settings.n_models:
-            raise ValueError(
-                f"n_models={self.settings.n_models} differs from the {coef.shape[1]} of the fit "
-                "that is to go on. Leave it as it was, or start afresh with warm_start=False."
-            )
-        as_models(self.W, self.is_sparse, self.settings.n_models)[:] = coef
-        self.b[:] = intercept.ravel()
-
-    def change_layout(self) -> None:
-        """Turn the weights from the layout of dense rows to that of sparse rows, or back."""
-        self.W = np.ascontiguousarray(self.W.T)
-        self.is_sparse = not self.is_sparse
-        self.forget_average()
 
     def start(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
               rng: np.random.Generator) -> float:  # fmt: skip
@@ -121,8 +102,8 @@ class CCCP:
             compiled_form(X), *by_class, self.W, self.b, dual_exponent(self.settings.p),
             _FREEZE_BLOCK, self.settings.revive, codes,
         )  # fmt: skip
-        if average and self._sums is self._nothing:
-            self._sums = (np.zeros_like(self.W), np.zeros_like(self.b))
+        if average:
+            self.begin_average()
         return self._pass(X, y, weights, codes, rng, average=average)
 
     def _pass(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
@@ -132,34 +113,13 @@ class CCCP:
         order = rng.permutation(np.arange(len(y), dtype=np.int32))
         self.t, averaged, total_loss, self.n_updates = cccp_fast.sgd_pass(
             compiled_form(X), y, weights, order, codes, self.W, self.b,
-            self._sums if average else self._nothing, self._averaged, self.t, s.alpha,
+            (self.sums if average else self.no_sums)[:2], self.averaged, self.t, s.alpha,
             dual_exponent(s.p), int(s.loss), s.radius, s.batch_size, start, s.penalize_intercept,
         )  # fmt: skip
         if average:
-            self._averaged = averaged
+            self.averaged = averaged
         return total_loss / float(weights.sum()) + self.penalty()
 
     def penalty(self) -> float:
         """``alpha/2 ||W||^2``, with the intercepts if they are penalised."""
-        total = float(np.vdot(self.W, self.W))
-        if self.settings.penalize_intercept:
-            total += float(np.vdot(self.b, self.b))
-        return 0.5 * self.settings.alpha * total
-
-    def current(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Mean of the iterates since averaging began, or the last iterate where it has not.
-
-        Fresh arrays in the layout of `W`; the procedure goes on undisturbed.
-        """
-        c, steps = self._averaged
-        if not steps:
-            return self.W.copy(), self.b.copy()
-        sum_W, sum_b = self._sums
-        mean_W = self.W * self.W.dtype.type(c)
-        mean_W -= sum_W
-        mean_W /= self.W.dtype.type(steps)
-        return mean_W, sum_b / self.b.dtype.type(steps)
-
-    def forget_average(self) -> None:
-        """Begin averaging anew."""
-        self._sums, self._averaged = self._nothing, (0.0, 0.0)
+        return 0.5 * self.settings.alpha * self.squared_norm(self.settings.penalize_intercept)

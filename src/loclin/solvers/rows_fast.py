@@ -18,7 +18,7 @@ from scipy import sparse
 
 from loclin._jit import read_only
 
-_JIT_OPTIONS = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
+JIT_OPTIONS = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 
 
 def compiled_form(X: Any) -> Any:
@@ -60,20 +60,21 @@ def squared_norm(X, row):
     """Squared Euclidean norm of a row of `X`."""
 
 
-def _is_dense(X) -> bool:
+def is_dense(X) -> bool:
+    """Tell from the type of `X` whether it is an array."""
     return isinstance(X, types.Array)
 
 
-@overload(row_buffer, jit_options=_JIT_OPTIONS)
+@overload(row_buffer, jit_options=JIT_OPTIONS)
 def _row_buffer(X, size, d):
-    if _is_dense(X):
+    if is_dense(X):
         return lambda X, size, d: np.empty((size, d), X.dtype)
     return lambda X, size, d: np.empty((0, 0), X[0].dtype)
 
 
-@overload(gather, jit_options=_JIT_OPTIONS)
+@overload(gather, jit_options=JIT_OPTIONS)
 def _gather(X, rows, buffer):
-    if not _is_dense(X):
+    if not is_dense(X):
         return lambda X, rows, buffer: None
 
     def dense(X, rows, buffer):
@@ -85,9 +86,9 @@ def _gather(X, rows, buffer):
     return dense
 
 
-@overload(score, jit_options=_JIT_OPTIONS)
+@overload(score, jit_options=JIT_OPTIONS)
 def _score(X, rows, buffer, W, first, m, out):
-    if _is_dense(X):
+    if is_dense(X):
 
         def dense(X, rows, buffer, W, first, m, out):
             n = rows.shape[0]
@@ -108,9 +109,9 @@ def _score(X, rows, buffer, W, first, m, out):
     return csr
 
 
-@overload(add_outer, jit_options=_JIT_OPTIONS)
+@overload(add_outer, jit_options=JIT_OPTIONS)
 def _add_outer(X, row, buffer, i, coef, first, W, step):
-    if _is_dense(X):
+    if is_dense(X):
 
         def dense(X, row, buffer, i, coef, first, W, step):
             for j in range(coef.shape[0]):
@@ -131,9 +132,9 @@ def _add_outer(X, row, buffer, i, coef, first, W, step):
     return csr
 
 
-@overload(squared_norm, jit_options=_JIT_OPTIONS)
+@overload(squared_norm, jit_options=JIT_OPTIONS)
 def _squared_norm(X, row):
-    if _is_dense(X):
+    if is_dense(X):
 
         def dense(X, row):
             total = X.dtype.type(0)

@@ -1,13 +1,8 @@
-"""Codings: how much each anchor counts at each row, as scikit-learn transformers.
-
-`transform` gives a CSR matrix (n_samples, m), one column an anchor (or anchor plane). The codings
-by anchors give weights to the k nearest anchors of a row, and they sum to one: soft assignment,
-inverse distances, and least squares (LLC). `OrthogonalCoding` weighs planes.
-"""
+"""Codings by the k nearest anchors: soft assignment, inverse distances, LLC."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -15,13 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from loclin._checks import check_flag, check_number
+from loclin._checks import check_number
 from loclin.anchors import (
-    anchor_planes,
     auto_bandwidth,
     check_anchors,
     clipped,
@@ -29,27 +21,11 @@ from loclin.anchors import (
     nearest_anchors,
     row_blocks,
 )
-
-__all__ = ["InverseDistanceCoding", "LLCCoding", "OrthogonalCoding", "SoftAssignmentCoding"]
-
-
-class _Coding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """Abstract coding."""
-
-    def _validate(self, X: Any, *, dtype: Any, **options: Any) -> Any:
-        return validate_data(self, X, accept_sparse="csr", dtype=dtype, order="C", **options)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+from loclin.codings._base import AnchorCoding
 
 
-class _AnchorCoding(_Coding):
+class _NearestCoding(AnchorCoding):
     """Abstract coding by the k nearest anchors; a subclass supplies the weights."""
-
-    anchors_: NDArray[Any]
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -118,7 +94,7 @@ class _AnchorCoding(_Coding):
         return codes
 
 
-class SoftAssignmentCoding(_AnchorCoding):
+class SoftAssignmentCoding(_NearestCoding):
     """Localised soft assignment: weights that fall with the squared distance.
 
     ``code_j(x) = exp(-bandwidth ||x - v_j||^2) / sum over the k nearest anchors of the same``, and
@@ -175,7 +151,7 @@ class SoftAssignmentCoding(_AnchorCoding):
         return weights / weights.sum(axis=1, keepdims=True)
 
 
-class InverseDistanceCoding(_AnchorCoding):
+class InverseDistanceCoding(_NearestCoding):
     """Inverse Euclidean distances to the k nearest anchors, scaled to sum to one.
 
     ``code_j(x) = (1 / ||x - v_j||) / sum over the k nearest anchors of the same``: the coding of
@@ -220,7 +196,7 @@ class InverseDistanceCoding(_AnchorCoding):
         return weights / weights.sum(axis=1, keepdims=True)
 
 
-class LLCCoding(_AnchorCoding):
+class LLCCoding(_NearestCoding):
     """Approximated locality-constrained linear coding: a row rebuilt from its k nearest anchors.
 
     The weights minimise ``||x - sum_j w_j v_j||^2`` subject to ``sum_j w_j = 1`` over the k nearest
@@ -281,120 +257,3 @@ class LLCCoding(_AnchorCoding):
             C += (self.regularization * trace)[:, None, None] * np.eye(k)
             weights[rows] = np.linalg.solve(C, np.ones((len(near), k, 1)))[:, :, 0]
         return weights / weights.sum(axis=1, keepdims=True)
-
-
-class OrthogonalCoding(_Coding):
-    """Orthogonal coordinate coding (OCC): coordinates on the leading singular vectors.
-
-    ``code~_j(x) = v_j . x / sigma_j`` with v_j and sigma_j the right singular vectors and values of
-    the training rows, not centred; then divided by the sum of magnitudes (section 2.3 of Learning
-    anchor planes for classification, Zhang et al., 2011). Codes are signed; the magnitudes of a row
-    sum to one. A row of zeros has a code of zeros.
-
-    Parameters
-    ----------
-    n_planes : int or None, default=None
-        How many vectors; None for as many as the rank of X. Fewer are faster (published figures
-        are with 90 on MNIST, 80 on USPS, 16 on LETTER).
-    per_class : bool, default=False
-        Learn one set of planes on the rows of each class (C-OCC); the codes stand side by side,
-        class by class, each with magnitudes that sum to one.
-    random_state : int, RandomState instance or None, default=None
-        Start of the iterations, for a large sparse X.
-
-    Attributes
-    ----------
-    planes_ : ndarray of shape (m, n_features)
-        The vectors v_j; those of each class one after the other.
-    singular_values_ : ndarray of shape (m,)
-    n_planes_ : ndarray of shape (1,) or (n_classes,)
-        Planes of each set; they sum to m.
-    classes_ : ndarray of shape (n_classes,)
-        Only if `per_class`.
-
-    Examples
-    --------
-    >>> from loclin.codings import OrthogonalCoding
-    >>> coding = OrthogonalCoding().fit([[4.0, 0.0], [0.0, 2.0]])
-    >>> coding.transform([[0.0, 3.0], [4.0, -2.0]]).toarray().tolist()
-    [[0.0, 1.0], [0.5, -0.5]]
-    """
-
-    def __init__(
-        self, n_planes: int | None = None, per_class: bool = False, random_state: Any = None
-    ) -> None:
-        self.n_planes = n_planes
-        self.per_class = per_class
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the planes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            float32 stays float32; everything else becomes float64.
-        y : array-like of shape (n_samples,), default=None
-            Class labels, used only if `per_class`.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter or the data is not valid, X is zero, or `n_planes` is None for a large
-            sparse X.
-        """
-        if self.n_planes is not None:
-            check_number("n_planes", self.n_planes, Integral, low=1, open_high=True,
-                         hint="or None for the rank of X")  # fmt: skip
-        check_flag("per_class", self.per_class)
-        if self.per_class:
-            X, y = self._validate(X, y=y, dtype=[np.float64, np.float32])
-            check_classification_targets(y)
-            self.classes_ = np.unique(y)
-            sets = [X[y == label] for label in self.classes_]
-        else:
-            sets = [self._validate(X, dtype=[np.float64, np.float32])]
-            self.__dict__.pop("classes_", None)
-        found = [anchor_planes(rows, self.n_planes, self.random_state) for rows in sets]
-        self.planes_, self.singular_values_ = (
-            np.concatenate(parts) for parts in zip(*found, strict=True)
-        )
-        self.n_planes_ = np.array([len(planes) for planes, _ in found])
-        if not len(self.planes_):
-            raise ValueError("X is zero everywhere; orthogonal coding needs rows that are not.")
-        if self.n_planes is not None:
-            least = int(self.n_planes_.min())
-            whose = "the smallest rank of a class" if self.per_class else "the rank of X"
-            clipped("n_planes", self.n_planes, least, f"{whose} is {least}")
-        self._n_features_out = len(self.planes_)
-        return self
-
-    def transform(self, X: Any) -> csr_matrix:
-        """Code the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        codes : csr_matrix of shape (n_samples, n_planes)
-            Signed; all sets of planes side by side.
-        """
-        check_is_fitted(self)
-        X = self._validate(X, dtype=self.planes_.dtype, reset=False)
-        codes = X @ (self.planes_ / self.singular_values_[:, None]).T
-        stops = np.cumsum(self.n_planes_)
-        for first, stop in zip(stops - self.n_planes_, stops, strict=True):
-            lengths = np.abs(codes[:, first:stop]).sum(axis=1, keepdims=True)
-            codes[:, first:stop] /= np.where(lengths == 0, 1, lengths)
-        return csr_matrix(codes)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = bool(self.per_class)
-        return tags

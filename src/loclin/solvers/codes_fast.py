@@ -1,0 +1,293 @@
+"""One loader for codes, so that no solver is written once for each kind of code.
+
+A solver's features are implicit: ``code (x) [x; 1]`` for every row, never formed. Codes come as
+
+- an array (n, m), shared by the scorers: scores are one matrix product, then m sums a scorer;
+- an array (n, s, m), one code a scorer;
+- the parts (data, indices, indptr) of a CSR matrix (n, m), shared: only the models with a nonzero
+  code are scored.
+
+Models are numbered scorer by scorer, as in `rows_fast`: those of scorer y begin at y * m. The
+compiler picks the form from the types.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from loclin._jit import jit
+from loclin.solvers.rows_fast import JIT_OPTIONS, add_outer, is_dense, score, squared_norm
+
+# So many rows must move a scorer before one matrix product is faster than as many loops.
+_WORTH_A_PRODUCT = 4
+
+
+def code_scores(X, rows, buffer, codes, W, scale, b, responses, out):
+    """Scores of the gathered rows: ``sum_j code_j (scale w_yj . x + b_yj)``, (len(rows), s)."""
+
+
+def add_code(X, row, buffer, i, codes, y, first, W, step):
+    """Add ``step * code_y (x) x`` to the models that begin at `first`, x being gathered row i."""
+
+
+def add_code_only(codes, row, y, first, b, step):
+    """Add ``step * code_y`` to the intercepts that begin at `first`."""
+
+
+def add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
+    """Add ``unit * slope * code_y (x) x`` of many gathered rows to scorer y by one product.
+
+    False, with nothing done, where the forms have no such product.
+    """
+
+
+def product_room(X, codes, batch, m):
+    """Room for `add_product`: codes, rows, their product."""
+
+
+def squared_code(codes, row, y):
+    """Squared Euclidean norm of the code of a row for scorer y."""
+
+
+def code_gram(buffer, rows, codes, local, extra, room, gram):
+    """Kernel of the gathered rows: ``code . code' (x . x' + local) + extra``; dense forms only."""
+
+
+def _ndim(codes) -> int:
+    return codes.ndim if isinstance(codes, types.Array) else 0
+
+
+@overload(code_scores, jit_options=JIT_OPTIONS)
+def _code_scores(X, rows, buffer, codes, W, scale, b, responses, out):
+    if _ndim(codes):
+        a_scorer = _ndim(codes) == 3
+
+        def all_models(X, rows, buffer, codes, W, scale, b, responses, out):
+            s = out.shape[1]
+            m = b.shape[0] // s
+            score(X, rows, buffer, W, 0, s * m, responses)
+            for i in range(rows.shape[0]):
+                row = rows[i]
+                for y in range(s):
+                    total = b.dtype.type(0)
+                    for j in range(m):
+                        at = y * m + j
+                        code = codes[row, y, j] if a_scorer else codes[row, j]
+                        total += code * (scale * responses[i, at] + b[at])
+                    out[i, y] = total
+
+        return all_models
+    if is_dense(X):
+
+        def few_models(X, rows, buffer, codes, W, scale, b, responses, out):
+            values, columns, starts = codes
+            s = out.shape[1]
+            m = b.shape[0] // s
+            for i in range(rows.shape[0]):
+                for y in range(s):
+                    total = b.dtype.type(0)
+                    for e in range(starts[rows[i]], starts[rows[i] + 1]):
+                        at = y * m + columns[e]
+                        product = b.dtype.type(0)
+                        for f in range(W.shape[1]):
+                            product += W[at, f] * buffer[i, f]
+                        total += values[e] * (scale * product + b[at])
+                    out[i, y] = total
+
+        return few_models
+
+    def few_models_and_features(X, rows, buffer, codes, W, scale, b, responses, out):
+        data, features, row_starts = X
+        values, columns, starts = codes
+        s = out.shape[1]
+        m = b.shape[0] // s
+        for i in range(rows.shape[0]):
+            first, stop = starts[rows[i]], starts[rows[i] + 1]
+            for y in range(s):
+                out[i, y] = 0
+                for e in range(first, stop):
+                    out[i, y] += values[e] * b[y * m + columns[e]]
+            for entry in range(row_starts[rows[i]], row_starts[rows[i] + 1]):
+                f, x = features[entry], scale * data[entry]
+                for y in range(s):
+                    total = b.dtype.type(0)
+                    for e in range(first, stop):
+                        total += values[e] * W[f, y * m + columns[e]]
+                    out[i, y] += x * total
+
+    return few_models_and_features
+
+
+@overload(add_code, jit_options=JIT_OPTIONS)
+def _add_code(X, row, buffer, i, codes, y, first, W, step):
+    if _ndim(codes) == 3:
+        return lambda X, row, buffer, i, codes, y, first, W, step: add_outer(
+            X, row, buffer, i, codes[row, y], first, W, step
+        )
+    if _ndim(codes) == 2:
+        return lambda X, row, buffer, i, codes, y, first, W, step: add_outer(
+            X, row, buffer, i, codes[row], first, W, step
+        )
+    if is_dense(X):
+
+        def few_models(X, row, buffer, i, codes, y, first, W, step):
+            values, columns, starts = codes
+            for e in range(starts[row], starts[row + 1]):
+                weight, at = step * values[e], first + columns[e]
+                for f in range(W.shape[1]):
+                    W[at, f] += weight * buffer[i, f]
+
+        return few_models
+
+    def few_models_and_features(X, row, buffer, i, codes, y, first, W, step):
+        data, features, row_starts = X
+        values, columns, starts = codes
+        for entry in range(row_starts[row], row_starts[row + 1]):
+            f, x = features[entry], step * data[entry]
+            for e in range(starts[row], starts[row + 1]):
+                W[f, first + columns[e]] += x * values[e]
+
+    return few_models_and_features
+
+
+@overload(add_code_only, jit_options=JIT_OPTIONS)
+def _add_code_only(codes, row, y, first, b, step):
+    if _ndim(codes):
+        a_scorer = _ndim(codes) == 3
+
+        def every_model(codes, row, y, first, b, step):
+            for j in range(codes.shape[-1]):
+                b[first + j] += step * (codes[row, y, j] if a_scorer else codes[row, j])
+
+        return every_model
+
+    def few_models(codes, row, y, first, b, step):
+        values, columns, starts = codes
+        for e in range(starts[row], starts[row + 1]):
+            b[first + columns[e]] += step * values[e]
+
+    return few_models
+
+
+@overload(squared_code, jit_options=JIT_OPTIONS)
+def _squared_code(codes, row, y):
+    if _ndim(codes):
+        a_scorer = _ndim(codes) == 3
+
+        def every_model(codes, row, y):
+            total = codes.dtype.type(0)
+            for j in range(codes.shape[-1]):
+                code = codes[row, y, j] if a_scorer else codes[row, j]
+                total += code * code
+            return total
+
+        return every_model
+
+    def few_models(codes, row, y):
+        values, _, starts = codes
+        total = values.dtype.type(0)
+        for e in range(starts[row], starts[row + 1]):
+            total += values[e] * values[e]
+        return total
+
+    return few_models
+
+
+@overload(product_room, jit_options=JIT_OPTIONS)
+def _product_room(X, codes, batch, m):
+    if is_dense(X) and _ndim(codes):
+        return lambda X, codes, batch, m: (
+            np.empty((batch, m), X.dtype),
+            np.empty((batch, X.shape[1]), X.dtype),
+            np.empty((m, X.shape[1]), X.dtype),
+        )
+    return lambda X, codes, batch, m: None
+
+
+@overload(add_product, jit_options=JIT_OPTIONS)
+def _add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
+    if isinstance(room, types.NoneType):
+        return lambda rows, buffer, codes, slopes, y, W, unit, sum_W, c, room: False
+    a_scorer = _ndim(codes) == 3
+
+    def product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
+        some_codes, some_rows, added = room
+        m, d = added.shape
+        found = 0
+        for i in range(rows.shape[0]):
+            found += slopes[i, y] != 0
+        if found < _WORTH_A_PRODUCT:
+            return False
+        found = 0
+        for i in range(rows.shape[0]):
+            slope, row = unit * slopes[i, y], rows[i]
+            if slope != 0:
+                for j in range(m):
+                    code = codes[row, y, j] if a_scorer else codes[row, j]
+                    some_codes[found, j] = slope * code
+                for f in range(d):
+                    some_rows[found, f] = buffer[i, f]
+                found += 1
+        np.dot(some_codes[:found].T, some_rows[:found], added)
+        for j in range(m):
+            for f in range(d):
+                W[y * m + j, f] += added[j, f]
+        if sum_W.shape[0] > 0:
+            for j in range(m):
+                for f in range(d):
+                    sum_W[y * m + j, f] += c * added[j, f]
+        return True
+
+    return product
+
+
+@overload(code_gram, jit_options=JIT_OPTIONS)
+def _code_gram(buffer, rows, codes, local, extra, room, gram):
+    if isinstance(room, types.NoneType):
+        return lambda buffer, rows, codes, local, extra, room, gram: None
+
+    def dense(buffer, rows, codes, local, extra, room, gram):
+        some_codes, _, _ = room
+        n = rows.shape[0]
+        for i in range(n):
+            for j in range(codes.shape[1]):
+                some_codes[i, j] = codes[rows[i], j]
+        by_code = np.dot(some_codes[:n], some_codes[:n].T)
+        by_rows = np.dot(buffer[:n], buffer[:n].T)
+        for i in range(n):
+            for k in range(n):
+                gram[i, k] = by_code[i, k] * (by_rows[i, k] + local) + extra
+
+    return dense
+
+
+@jit
+def add_batch(X, rows, buffer, codes, slopes, W, b, g, unit, sum_W, c, local, room):
+    """Add ``slope_y * code_y (x) [x; 1]`` of the gathered rows to every scorer y.
+
+    W gets `unit` times that, the local intercepts b (if `local`) and the global ones g just that.
+    Where sum_W is not empty, it gets c times what W gets.
+    """
+    s = slopes.shape[1]
+    m = b.shape[0] // s
+    for y in range(s):
+        by_product = add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room)
+        for i in range(rows.shape[0]):
+            slope, row = slopes[i, y], rows[i]
+            if slope != 0:
+                if not by_product:
+                    add_code(X, row, buffer, i, codes, y, y * m, W, unit * slope)
+                    if sum_W.shape[0] > 0:
+                        add_code(X, row, buffer, i, codes, y, y * m, sum_W, c * unit * slope)
+                if local:
+                    add_code_only(codes, row, y, y * m, b, slope)
+                g[y] += slope
+
+
+@jit
+def squared_norms(X, codes, y, local, extra, out):
+    """Write the squared norms of the implicit features of all rows, for scorer y."""
+    for row in range(out.shape[0]):
+        out[row] = squared_code(codes, row, y) * (squared_norm(X, row) + local) + extra
