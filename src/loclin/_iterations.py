@@ -13,7 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 class Iterations(Protocol):
     """A running fit: each call of `iterate` passes over the data once."""
 
-    gap: float | None  # duality gap over the objective; None where the solver has none
+    @property
+    def gap(self) -> float | None:
+        """Duality gap over the objective; None where the solver has none."""
 
     def iterate(self, *, average: bool) -> float:
         """Run one iteration and return the objective; average its iterates if asked."""

@@ -21,7 +21,7 @@ from loclin._encode import (
 from loclin._rows import Rows
 from loclin.codings import SoftAssignmentCoding
 from loclin.losses import LOSSES
-from loclin.solvers.dual_cd import DualCD, DualFit
+from loclin.solvers.dual_cd import BinaryDual, CompetingDual, DualFit, DualProblem
 from loclin.solvers.schedule import auto_alpha, step_offset
 from loclin.solvers.sgd import SGD, SGDFit, SGDSettings, SGDStream, mean_squared_norm
 
@@ -59,9 +59,10 @@ class LLSVMClassifier(LocallyLinearClassifier):
         One intercept for each model (LL-SVM), or one for each score (equation 9). With constant
         weights, whether there is an intercept besides these.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
-        Loss of the margin. "logistic" is for "sgd" only.
+        Loss of the margin. "dual_cd" takes the first two.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        One class against the rest, or competing classes (for "sgd" only).
+        One class against the rest, or competing classes ("dual_cd": with the hinge and a coding
+        that the classes share).
     alpha : float or "auto", default="auto"
         L2 strength. "auto" is 0.05 times the mean squared norm of ``code (x) [x; 1]`` over
         n_samples. ``C`` of scikit-learn's ``LinearSVC`` is ``1 / (n_samples * alpha)``. The chosen
@@ -119,7 +120,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
         Objective, one for each pass: the running estimate gathered during the pass; the last one of
         a "dual_cd" fit that reached `tol` is exact.
     dual_gap_ : ndarray of shape (n_scorers,)
-        Only "dual_cd": duality gap of each score's problem, in units of the objective.
+        Only "dual_cd": duality gap of each score's problem (of the one problem of competing
+        classes), in units of the objective.
     validation_scores_ : list of float
         Accuracy on the rows held out, one for each pass; empty without `early_stopping`.
     n_iter_ : int
@@ -221,16 +223,25 @@ class LLSVMClassifier(LocallyLinearClassifier):
         check_number("eta0", self.eta0, low=0, open_low=True)
         check_flag("penalize_intercept", self.penalize_intercept)
         if self.solver == "dual_cd":
-            for name, value, valid in (
-                ("loss", self.loss, ("hinge", "squared_hinge")),
-                ("multi_class", self.multi_class, ("ovr",)),
-                ("penalize_intercept", self.penalize_intercept, (True,)),
-            ):
-                if value not in valid:
-                    raise ValueError(
-                        f"{name}={value!r} needs solver='sgd'; solver='dual_cd' takes "
-                        f"{' or '.join(map(repr, valid))}."
-                    )
+            self._check_dual()
+
+    def _check_dual(self) -> None:
+        competing = self.multi_class == "crammer_singer"
+        losses = {"hinge"} if competing else {"hinge", "squared_hinge"}
+        if self.loss not in losses:
+            raise ValueError(
+                f"loss={self.loss!r} with multi_class={self.multi_class!r} needs solver='sgd'; "
+                f"solver='dual_cd' takes one of {sorted(losses)}."
+            )
+        if not self.penalize_intercept:
+            raise ValueError(
+                "penalize_intercept=False needs solver='sgd'; solver='dual_cd' takes True."
+            )
+        if competing and belongs_to_classes(self.coding):
+            raise ValueError(
+                "multi_class='crammer_singer' with a coding for each class needs solver='sgd'; "
+                "solver='dual_cd' takes a coding that the classes share, or multi_class='ovr'."
+            )
 
     def _check_stream(self) -> None:
         if self.solver != "sgd":
@@ -259,23 +270,27 @@ class LLSVMClassifier(LocallyLinearClassifier):
         return fit if self.weights == "linear" else _WeightsOnCodes(fit, rows.X.shape[1])
 
     def _begin_dual(self, rows: Rows, codes: Any, rng: np.random.Generator) -> DualFit:
-        n, s = len(rows.y), self._n_scorers
-        start = getattr(self, "_dual", None) if self.warm_start else None
-        if start is not None and start.shape != (s, n):
-            start = None
-        problems = []
-        for k in range(s):
-            target = np.where(rows.y == (k if s > 1 else 1), 1.0, -1.0)
+        X, y, weights = rows
+        shared = {"local": self._has_local, "extra": self._has_global}
+        starts = (getattr(self, "_dual", None) if self.warm_start else None) or []
+        starts = [start if len(start) == len(y) else None for start in starts]
+        problems: list[DualProblem] = []
+        if self.multi_class == "crammer_singer":
+            start = starts[0] if starts else None
+            n_classes = len(self.classes_)
             problems.append(
-                DualCD(
-                    rows.X, codes if codes.ndim == 2 else np.ascontiguousarray(codes[:, k]), target,
-                    rows.weights, self.alpha_, LOSSES[self.loss], local=self._has_local,
-                    extra=self._has_global, dual=None if start is None else start[k],
-                )
-            )  # fmt: skip
-        # The dual variables are what the next fit starts from.
-        self._dual = np.stack([p.dual for p in problems]) if self.warm_start else None
-        return DualFit(problems, self.tol, rng, self.n_jobs)
+                CompetingDual(X, codes, y, n_classes, weights, self.alpha_, start=start, **shared)
+            )
+        else:
+            for k in range(self._n_scorers):
+                target = np.where(y == (k if self._n_scorers > 1 else 1), 1.0, -1.0)
+                of_class = codes if codes.ndim == 2 else codes[:, k]
+                start = starts[k] if starts else None
+                problems.append(
+                    BinaryDual(X, of_class, target, weights, self.alpha_, LOSSES[self.loss],
+                               start=start, **shared)
+                )  # fmt: skip
+        return DualFit(problems, self.tol, rng, self.n_jobs, keep_dual=bool(self.warm_start))
 
     def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
         if not hasattr(self, "coding_"):

@@ -186,7 +186,7 @@ def nearest_anchors(X: Any, anchors: Any, k: int) -> tuple[NDArray[np.intp], NDA
     anchors = _given_anchors(anchors, X)
     n_samples, n_anchors = X.shape[0], anchors.shape[0]
     check_number("k", k, Integral, low=1, high=n_anchors, hint=f"there are {n_anchors} anchors")
-    squares, anchor_squares = _squared_norms("X", X), _squared_norms("anchors", anchors)
+    squares, anchor_squares = squared_norms("X", X), squared_norms("anchors", anchors)
     indices = np.empty((n_samples, k), np.intp)
     distances = np.empty((n_samples, k), X.dtype)
     rounding = np.sqrt(np.finfo(X.dtype).eps)
@@ -294,7 +294,7 @@ def _dense(X: Any) -> NDArray[Any]:
     return X.toarray() if issparse(X) else X
 
 
-def _squared_norms(name: str, X: Any) -> NDArray[Any]:
+def squared_norms(name: str, X: Any) -> NDArray[Any]:
     with np.errstate(over="ignore"):
         if issparse(X):
             norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()

@@ -9,7 +9,8 @@ from the rows of a cross-validation fold to all rows, and `System.resolve` write
   on LETTER's 16 features to 13 / n on USPS's 256);
 - ``gamma*norm2``: RBF width in the inverse of that unit, less the square of the mean (1 is
   scikit-learn's ``gamma="scale"``);
-- ``n_components``, ``n_neighbors``, ``n_models``: no more than there are rows.
+- ``n_components``, ``n_neighbors``, ``n_models``: no more than there are rows; ``n_anchors``: no
+  more than one for four rows.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ class System:
                 parameters["alpha"] = value * (1 + shape.n_features * shape.variance) / shape.n_rows
             elif key == "gamma*norm2":
                 parameters["gamma"] = value / (shape.n_features * (shape.variance or 1.0))
+            elif key == "n_anchors":
+                parameters[key] = min(value, max(1, shape.n_rows // 4))
             else:
                 parameters[key] = min(value, shape.n_rows) if key in COUNTS else value
         return parameters
@@ -146,6 +149,12 @@ def _own_spaces() -> dict[str, dict[str, Any]]:
 
     return {
         "ML3Classifier": {"n_models": [8, 16, 32, 64], "alpha*n/norm2": loguniform(0.003, 0.3)},
+        # codes have squared norms of about 0.2
+        "LLSVMClassifier": {
+            "n_anchors": [25, 50, 100, 200],
+            "n_neighbors": [4, 8, 16],
+            "alpha*n/norm2": loguniform(0.001, 0.1),
+        },
     }
 
 
@@ -165,9 +174,13 @@ def _own_systems() -> list[System]:
 
 
 def _seeded(made: type) -> Callable[..., Any]:
-    """Return a build function for a class of loclin."""
+    """Return a build function for a class of loclin; it puts a number of anchors into a coding."""
 
-    def build(seed: int, **parameters: Any) -> Any:
+    def build(seed: int, *, n_anchors: int = 0, n_neighbors: int = 8, **parameters: Any) -> Any:
+        if n_anchors:
+            from loclin.codings import SoftAssignmentCoding
+
+            parameters["coding"] = SoftAssignmentCoding(n_anchors, min(n_neighbors, n_anchors))
         return made(random_state=seed, **parameters)
 
     return build

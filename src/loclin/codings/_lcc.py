@@ -17,7 +17,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from loclin._checks import check_number
-from loclin.anchors import _squared_norms, check_anchors, make_anchors, row_blocks
+from loclin.anchors import check_anchors, make_anchors, row_blocks, squared_norms
 from loclin.codings._base import AnchorCoding
 from loclin.codings._lcc_fast import code_rows
 
@@ -188,7 +188,7 @@ def _coded(
 ) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any]]]:
     """Rows, codes (dense) and objectives, block by block, in float64."""
     for name, points in (("X", X), ("anchors", anchors)):
-        _squared_norms(name, points)  # raises where they overflow
+        squared_norms(name, points)  # raises where they overflow
     centre = anchors.mean(axis=0)
     anchors = anchors - centre
     gram = anchors @ anchors.T
@@ -211,7 +211,8 @@ def _coded(
         yield rows, codes, objectives
     if unsolved:
         warnings.warn(
-            f"{unsolved} of {X.shape[0]} rows have codes that are not exact; they sum to one.",
+            f"{unsolved} of {X.shape[0]} rows have codes that are not exact but sum to one. "
+            f"A larger locality than {locality:g} or anchors of like scales help.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -25,6 +25,9 @@ class AveragedWeights:
     n_scorers, n_models : int
     """
 
+    sums: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+    averaged: tuple[float, float]  # sum of the scales, number of iterates
+
     def __init__(self, X: Any, n_scorers: int, n_models: int) -> None:
         self.n_scorers, self.n_models = n_scorers, n_models
         self.is_sparse = sparse.issparse(X)
@@ -56,12 +59,16 @@ class AveragedWeights:
     def begin_average(self) -> None:
         """Make room for the sums, where there is none."""
         if not len(self.sums[1]):
-            self.sums = np.zeros_like(self.W), np.zeros_like(self.b), np.zeros_like(self.g)
+            self.sums = (np.zeros_like(self.W), np.zeros_like(self.b), np.zeros_like(self.g))
 
     def forget_average(self) -> None:
         """Begin averaging anew."""
         dtype = self.b.dtype
-        self.sums = np.zeros((0, 0), dtype), np.zeros(0, dtype), np.zeros(0, dtype)
+        self.sums = (
+            np.zeros((0, 0), dtype),
+            np.zeros(0, dtype),
+            np.zeros(0, dtype),
+        )
         self.averaged = (0.0, 0.0)
 
     @property

@@ -34,7 +34,7 @@ class CCCPFit:
         Passes done before.
     """
 
-    gap = None
+    gap: float | None = None  # the procedure knows none
 
     def __init__(self, solver: CCCP, rows: Rows, rng: np.random.Generator, t_start: float,
                  t_pass: float, codes: NDArray[Any] | None = None,

@@ -51,8 +51,12 @@ def squared_code(codes, row, y):
     """Squared Euclidean norm of the code of a row for scorer y."""
 
 
-def code_gram(buffer, rows, codes, local, extra, room, gram):
-    """Kernel of the gathered rows: ``code . code' (x . x' + local) + extra``; dense forms only."""
+def copy_codes(codes, row, out):
+    """Write the code of a row, shared by the scorers, as an array."""
+
+
+def code_gram(X, rows, buffer, codes, local, extra, some_codes, gram):
+    """Kernel of the gathered rows: ``code . code' (x . x' + local) + extra``, for dense X."""
 
 
 def _ndim(codes) -> int:
@@ -243,17 +247,34 @@ def _add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
     return product
 
 
-@overload(code_gram, jit_options=JIT_OPTIONS)
-def _code_gram(buffer, rows, codes, local, extra, room, gram):
-    if isinstance(room, types.NoneType):
-        return lambda buffer, rows, codes, local, extra, room, gram: None
+@overload(copy_codes, jit_options=JIT_OPTIONS)
+def _copy_codes(codes, row, out):
+    if _ndim(codes):
 
-    def dense(buffer, rows, codes, local, extra, room, gram):
-        some_codes, _, _ = room
+        def every_model(codes, row, out):
+            for j in range(out.shape[0]):
+                out[j] = codes[row, j]
+
+        return every_model
+
+    def few_models(codes, row, out):
+        values, columns, starts = codes
+        out[:] = 0
+        for e in range(starts[row], starts[row + 1]):
+            out[columns[e]] = values[e]
+
+    return few_models
+
+
+@overload(code_gram, jit_options=JIT_OPTIONS)
+def _code_gram(X, rows, buffer, codes, local, extra, some_codes, gram):
+    if not is_dense(X):
+        return lambda X, rows, buffer, codes, local, extra, some_codes, gram: None
+
+    def dense(X, rows, buffer, codes, local, extra, some_codes, gram):
         n = rows.shape[0]
         for i in range(n):
-            for j in range(codes.shape[1]):
-                some_codes[i, j] = codes[rows[i], j]
+            copy_codes(codes, rows[i], some_codes[i])
         by_code = np.dot(some_codes[:n], some_codes[:n].T)
         by_rows = np.dot(buffer[:n], buffer[:n].T)
         for i in range(n):

@@ -1,17 +1,19 @@
-"""Dual coordinate descent for locally linear SVMs (LIB-LLSVM), one binary problem at a time.
+"""Dual coordinate descent for locally linear SVMs (LIB-LLSVM).
 
-Minimises, over the models ``W`` (m, d), ``b`` (m,) and a global intercept ``g``,
+Minimises, for each score, over the models ``W`` (m, d), ``b`` (m,) and a global intercept ``g``,
 
     alpha/2 (||W||^2 + ||b||^2 + g^2) + 1/(sum w) sum_i w_i loss(y_i f(x_i)),
     f(x) = sum_j code_j(x) (w_j . x + b_j) + g,
 
 a linear SVM on the features ``code (x) [x; 1]``, which are never formed (Hsieh et al., A dual
 coordinate descent method for large-scale linear SVM, 2008, on the kernel of eq. 10 of the OCC
-paper). Stops at a duality gap.
+paper), or Crammer and Singer's problem of all scores. Stops at a duality gap.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,102 +22,177 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from loclin.losses import Loss
-from loclin.solvers import dual_cd_fast
+from loclin.solvers import dual_cd_fast, dual_cs_fast
 from loclin.solvers.codes_fast import squared_norms
 from loclin.solvers.rows_fast import as_models, compiled_form, weights_for
 
 # Rows that share a block of the kernel, where all models are scored by one product.
 _BLOCK = 32
+# Rows scored at once where nothing moves.
+_CHECKED = 64
 
 
-class DualCD:
-    """The state of one binary problem: dual variables, weights, active rows.
+def _block_size(X: Any, codes: Any) -> int:
+    """Return a block where its kernel costs no more than the scores of its rows, else 1."""
+    if sparse.issparse(X):
+        return 1
+    width, m = X.shape[1], codes.shape[1]
+    used = codes.nnz / codes.shape[0] if sparse.issparse(codes) else m
+    return _BLOCK if m + width <= 2 * used * width else 1
+
+
+class DualProblem(ABC):
+    """The state of one problem: dual variables, weights, active rows.
 
     Parameters
     ----------
     X : {ndarray, csr} of shape (n, d)
     codes : {ndarray, csr} of shape (n, m)
-    target : ndarray of shape (n,)
-        +1 and -1.
+    n_scorers : int
     weights : ndarray of shape (n,)
         Positive.
     alpha : float
-    loss : {Loss.HINGE, Loss.SQUARED_HINGE}
     local, extra : bool
         Are there local intercepts; is there a global one. Both are penalised.
-    dual : ndarray of shape (n,), default=None
-        Dual variables to start from, in units of their bounds ``w_i / (alpha sum w)``.
     """
 
-    def __init__(self, X: Any, codes: Any, target: NDArray[Any], weights: NDArray[Any],
-                 alpha: float, loss: Loss, *, local: bool, extra: bool,
-                 dual: NDArray[Any] | None = None) -> None:  # fmt: skip
+    dual: NDArray[Any]
+
+    def __init__(self, X: Any, codes: Any, n_scorers: int, weights: NDArray[Any], alpha: float,
+                 *, local: bool, extra: bool) -> None:  # fmt: skip
         n, m = codes.shape
-        self.is_sparse = sparse.issparse(X)
-        self.alpha, self.loss = alpha, int(loss)
-        self._data = compiled_form(X), compiled_form(codes), target.astype(np.float64)
-        self.extra = X.dtype.type(extra)
+        self.is_sparse, self.n_models = sparse.issparse(X), m
+        self.alpha, self.extra = alpha, X.dtype.type(extra)
+        self.bounds = weights.astype(np.float64) / (alpha * weights.sum(dtype=np.float64))
+        self.W, self.b = weights_for(X, n_scorers * m), np.zeros(n_scorers * m, X.dtype)
+        self.g = np.zeros(n_scorers, X.dtype)
+        self._data = compiled_form(X), compiled_form(codes)
         self._flags = X.dtype.type(local), self.extra
-        self._block = 1 if sparse.issparse(X) or sparse.issparse(codes) else _BLOCK
-        self.bounds = weights / (alpha * float(weights.sum(dtype=np.float64)))
-        self.bounds = self.bounds.astype(np.float64)
-        self.dual = np.zeros(n) if dual is None else dual * self.bounds
-        self.W, self.b = weights_for(X, m), np.zeros(m, X.dtype)
-        self.g = np.zeros(1, X.dtype)
+        self._block = _block_size(X, codes)
         self._squares = np.empty(n)
-        squared_norms(*self._data[:2], 0, *self._flags, self._squares)
+        squared_norms(*self._data, 0, *self._flags, self._squares)
         self._squares = np.maximum(self._squares, np.finfo(np.float64).tiny)
-        self._margins = np.zeros(n)
-        self._active = np.arange(n)
-        self._n_active = n
-        self._limits = np.inf, -np.inf
+        self._scores = np.zeros((n, n_scorers))
+        self._active, self._n_active = np.arange(n), n
         self.gap = np.inf
-        if dual is not None:
-            self._set_weights()
+
+    @abstractmethod
+    def _visit(self, active: NDArray[Any], limited: bool) -> int:
+        """Visit these rows once; return how many stay active, at the front."""
+
+    @abstractmethod
+    def _slopes(self) -> NDArray[Any]:
+        """Dual variables with the signs of the targets, (n, s): W is their sum of features."""
+
+    @abstractmethod
+    def _losses_and_gap(self) -> tuple[float, float]:
+        """Return sums over the rows, at the scores last met."""
 
     def iterate(self, rng: np.random.Generator, tol: float) -> float:
         """Visit the active rows once; return the objective, exact once `gap` is below tol of it.
 
-        Until then it is the running estimate, from the margins met.
+        Until then it is the running estimate, from the scores met.
         """
+        whole = self._n_active == len(self._active)
         active = self._active[: self._n_active]
         rng.shuffle(active)
-        kept, high, low = dual_cd_fast.dual_pass(
-            *self._data, self.bounds, self.loss, active, self.dual, self._margins, self.W, self.b,
-            self.g, self._squares, np.array(self._limits), self._block, *self._flags,
-        )  # fmt: skip
+        self._n_active = self._visit(active, self.gap == np.inf or not whole)
         self.gap = np.inf
-        self._n_active = kept
-        self._limits = high if high > 0 else np.inf, low if low < 0 else -np.inf
         objective, gap = self._objective_and_gap()
-        if gap <= tol * objective or not kept:
+        if gap <= tol * objective or not self._n_active:
             objective = self.check()
             if self.gap > tol * objective:
-                self._n_active, self._limits = len(self._active), (np.inf, -np.inf)
+                self._n_active = len(self._active)
         return objective
 
     def check(self) -> float:
         """Return the exact objective, with weights free of rounding; set the exact `gap`."""
-        self._set_weights()
-        dual_cd_fast.set_margins(*self._data, self.W, self.b, self.g, 64, self.extra, self._margins)
+        self.set_weights()
+        dual_cd_fast.set_scores(
+            *self._data, self.W, self.b, self.g, _CHECKED, self.extra, self._scores
+        )
         objective, self.gap = self._objective_and_gap()
         return objective
 
-    def _set_weights(self) -> None:
+    def set_weights(self) -> None:
+        """Let the weights be what the dual variables mean."""
         dual_cd_fast.set_weights(
-            *self._data, self.dual, self.W, self.b, self.g, 64, self._flags[0]
-        )  # fmt: skip
-
-    def _objective_and_gap(self) -> tuple[float, float]:
-        """From the margins last met."""
-        norm = sum(float(np.vdot(w, w)) for w in (self.W, self.b, self.g * self.extra))
-        losses, gap = dual_cd_fast.losses_and_gap(self.loss, self._margins, self.dual, self.bounds)
-        return self.alpha * (0.5 * norm + losses), self.alpha * gap
+            *self._data, self._slopes(), self.W, self.b, self.g, _CHECKED, self._flags[0]
+        )
 
     @property
     def relative_dual(self) -> NDArray[Any]:
-        """Dual variables in units of their bounds, for a warm start at another alpha."""
-        return self.dual / self.bounds
+        """Dual variables in units of their bounds, to start from at another alpha."""
+        return (self.dual.T / self.bounds).T
+
+    def _objective_and_gap(self) -> tuple[float, float]:
+        norm = sum(float(np.vdot(w, w)) for w in (self.W, self.b, self.g * self.extra))
+        losses, gap = self._losses_and_gap()
+        return self.alpha * (0.5 * norm + losses), self.alpha * gap
+
+
+class BinaryDual(DualProblem):
+    """One score against zero: `target` (n,) has +1 and -1.
+
+    `start` (n,) are dual variables in units of their bounds ``w_i / (alpha sum w)``.
+    """
+
+    def __init__(self, X: Any, codes: Any, target: NDArray[Any], weights: NDArray[Any],
+                 alpha: float, loss: Loss, *, local: bool, extra: bool,
+                 start: NDArray[Any] | None = None) -> None:  # fmt: skip
+        super().__init__(X, codes, 1, weights, alpha, local=local, extra=extra)
+        self.target, self.loss = target.astype(np.float64), int(loss)
+        self._limits = np.inf, -np.inf
+        self.dual = np.zeros(len(target)) if start is None else start * self.bounds
+        if start is not None:
+            self.set_weights()
+
+    def _visit(self, active: NDArray[Any], limited: bool) -> int:
+        limits = np.array(self._limits if limited else (np.inf, -np.inf))
+        kept, high, low = dual_cd_fast.dual_pass(
+            *self._data, self.target, self.bounds, self.loss, active, self.dual, self._scores,
+            self.W, self.b, self.g, self._squares, limits, self._block, *self._flags,
+        )  # fmt: skip
+        self._limits = high if high > 0 else np.inf, low if low < 0 else -np.inf
+        return kept
+
+    def _slopes(self) -> NDArray[Any]:
+        return (self.dual * self.target)[:, None]
+
+    def _losses_and_gap(self) -> tuple[float, float]:
+        return dual_cd_fast.losses_and_gap(
+            self.loss, self._scores, self.target, self.dual, self.bounds
+        )
+
+
+class CompetingDual(DualProblem):
+    """Classes that compete, hinge loss: `labels` (n,) are 0 .. s - 1; `start` is (n, s)."""
+
+    def __init__(self, X: Any, codes: Any, labels: NDArray[Any], n_classes: int,
+                 weights: NDArray[Any], alpha: float, *, local: bool, extra: bool,
+                 start: NDArray[Any] | None = None) -> None:  # fmt: skip
+        super().__init__(X, codes, n_classes, weights, alpha, local=local, extra=extra)
+        self.labels, self._limit = labels, np.inf
+        self.dual = np.zeros((len(labels), n_classes))
+        if start is not None:
+            self.dual += start * self.bounds[:, None]
+            self.set_weights()
+
+    def _visit(self, active: NDArray[Any], limited: bool) -> int:
+        kept, worst = dual_cs_fast.competing_pass(
+            *self._data, self.labels, self.bounds, active, self.dual, self._scores, self.W, self.b,
+            self.g, self._squares, self._limit if limited else np.inf, self._block, *self._flags,
+        )  # fmt: skip
+        self._limit = worst if worst > 0 else np.inf
+        return kept
+
+    def _slopes(self) -> NDArray[Any]:
+        return self.dual
+
+    def _losses_and_gap(self) -> tuple[float, float]:
+        return dual_cs_fast.competing_losses_and_gap(
+            self.labels, self._scores, self.dual, self.bounds
+        )
 
 
 class DualFit:
@@ -123,17 +200,19 @@ class DualFit:
 
     Parameters
     ----------
-    problems : list of DualCD
+    problems : list of DualProblem
     tol : float
         Duality gap to reach, as a part of the objective.
     rng : Generator
     n_jobs : int or None
         Threads over the problems; the result does not depend on it.
+    keep_dual : bool
+        Keep what the next fit can start from.
     """
 
-    def __init__(self, problems: list[DualCD], tol: float, rng: np.random.Generator,
-                 n_jobs: int | None) -> None:  # fmt: skip
-        self.problems, self.tol = problems, tol
+    def __init__(self, problems: Sequence[DualProblem], tol: float, rng: np.random.Generator,
+                 n_jobs: int | None = None, *, keep_dual: bool = False) -> None:  # fmt: skip
+        self.problems, self.tol, self.keep_dual = problems, tol, keep_dual
         seeds = rng.integers(2**63, size=len(problems))
         self.generators = [np.random.default_rng(seed) for seed in seeds]
         self.objectives = np.zeros(len(problems))
@@ -161,12 +240,12 @@ class DualFit:
         for k, problem in enumerate(self.problems):
             if problem.gap == np.inf:
                 self.objectives[k] = problem.check()
-        first = self.problems[0]
-        return {
-            "local_coef_": np.concatenate(
-                [as_models(p.W, first.is_sparse, len(p.b)) for p in self.problems]
-            ),
-            "local_intercept_": np.stack([p.b for p in self.problems]),
-            "intercept_": np.concatenate([p.g * p.extra for p in self.problems]),
+        found = {
+            "local_coef_": [as_models(p.W, p.is_sparse, p.n_models) for p in self.problems],
+            "local_intercept_": [p.b.reshape(-1, p.n_models) for p in self.problems],
+            "intercept_": [p.g * p.extra for p in self.problems],
+        }
+        return {name: np.concatenate(parts) for name, parts in found.items()} | {
             "dual_gap_": np.array([p.gap for p in self.problems]),
+            "_dual": [p.relative_dual for p in self.problems] if self.keep_dual else None,
         }

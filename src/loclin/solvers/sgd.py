@@ -82,7 +82,7 @@ class SGD(AveragedWeights):
 class SGDFit:
     """The descent over rows held in memory."""
 
-    gap = None
+    gap: float | None = None  # the procedure knows none
 
     def __init__(self, solver: SGD, rows: Rows, codes: Any, rng: np.random.Generator) -> None:
         self.solver, self.rows, self.codes, self.rng = solver, rows, codes, rng
