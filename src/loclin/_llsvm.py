@@ -22,7 +22,7 @@ from loclin._rows import Rows
 from loclin.codings import SoftAssignmentCoding
 from loclin.losses import LOSSES
 from loclin.solvers.dual_cd import BinaryDual, CompetingDual, DualFit, DualProblem
-from loclin.solvers.schedule import auto_alpha, step_offset
+from loclin.solvers.schedule import auto_alpha, stable_eta0, step_offset
 from loclin.solvers.sgd import SGD, SGDFit, SGDSettings, SGDStream, mean_squared_norm
 
 
@@ -64,8 +64,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
         One class against the rest, or competing classes ("dual_cd": with the hinge and a coding
         that the classes share).
     alpha : float or "auto", default="auto"
-        L2 strength. "auto" is 0.05 times the mean squared norm of ``code (x) [x; 1]`` over
-        n_samples. ``C`` of scikit-learn's ``LinearSVC`` is ``1 / (n_samples * alpha)``. The chosen
+        L2 strength. "auto" is 0.05 times the mean squared norm of ``code (x) [x; 1]`` (without the
+        1 if ``bias="global"``) over n_samples. ``C`` of scikit-learn's ``LinearSVC`` is ``1 / (n_samples * alpha)``. The chosen
         value is `alpha_`.
     penalize_intercept : bool, default=True
         Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
@@ -84,7 +84,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
     average : int, default=5
         "sgd": number of last passes whose iterates are averaged; 0 keeps the last iterate.
     eta0 : float, default=10.0
-        "sgd": first step, in units of the inverse mean squared norm of ``code (x) [x; 1]``.
+        "sgd": first step, in units of the inverse mean squared norm of ``code (x) [x; 1]``; at
+        most ``0.5 / batch_size`` for the squared hinge.
     early_stopping : bool, default=False
         Hold out a stratified part of the rows and watch the accuracy there.
     validation_fraction : float, default=0.1
@@ -254,7 +255,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         if not continued:
             self._fit_coding(rows, rng)
         X, codes = self._features(rows.X)
-        norm2 = mean_squared_norm(X, codes, self._has_local, self._has_global)
+        norm2 = mean_squared_norm(X, codes, self._has_local)
         self.alpha_ = auto_alpha(norm2, len(rows.y)) if self.alpha == "auto" else float(self.alpha)
         trained = Rows(X, rows.y, rows.weights)
         fit: Any
@@ -262,7 +263,9 @@ class LLSVMClassifier(LocallyLinearClassifier):
             fit = self._begin_dual(trained, codes, rng)
         else:
             solver = self._sgd(X, codes, len(rows.y))
-            solver.t = step_offset(self.alpha_, norm2, self.eta0)
+            settings = solver.settings
+            eta0 = stable_eta0(self.eta0, settings.loss, settings.batch_size)
+            solver.t = step_offset(self.alpha_, norm2 + self._has_global, eta0)
             if continued:
                 solver.set_models(*self._trained_models())
                 solver.t += getattr(self, "t_", 0)

@@ -65,6 +65,29 @@ def _ndim(codes) -> int:
 
 @overload(code_scores, jit_options=JIT_OPTIONS)
 def _code_scores(X, rows, buffer, codes, W, scale, b, responses, out):
+    if _ndim(codes) == 2 and is_dense(X):
+
+        def all_models_transposed(X, rows, buffer, codes, W, scale, b, responses, out):
+            # With one row of the product a model, sums over models run along the batch: no sum
+            # within a vector register is needed.
+            n, s, m = rows.shape[0], out.shape[1], codes.shape[1]
+            by_model = responses.reshape(-1)[: s * m * n].reshape((s * m, n))
+            np.dot(W, buffer[:n].T, by_model)
+            some_codes = np.empty((m, n), b.dtype)
+            for i in range(n):
+                for j in range(m):
+                    some_codes[j, i] = codes[rows[i], j]
+            total = np.empty(n, b.dtype)
+            for y in range(s):
+                total[:] = 0
+                for j in range(m):
+                    at = y * m + j
+                    for i in range(n):
+                        total[i] += some_codes[j, i] * (scale * by_model[at, i] + b[at])
+                for i in range(n):
+                    out[i, y] = total[i]
+
+        return all_models_transposed
     if _ndim(codes):
         a_scorer = _ndim(codes) == 3
 
@@ -126,6 +149,16 @@ def _code_scores(X, rows, buffer, codes, W, scale, b, responses, out):
 
 @overload(add_code, jit_options=JIT_OPTIONS)
 def _add_code(X, row, buffer, i, codes, y, first, W, step):
+    if is_dense(X) and _ndim(codes):
+        a_scorer = _ndim(codes) == 3
+
+        def every_model(X, row, buffer, i, codes, y, first, W, step):
+            for j in range(codes.shape[-1]):
+                weight = step * (codes[row, y, j] if a_scorer else codes[row, j])
+                for f in range(W.shape[1]):
+                    W[first + j, f] += weight * buffer[i, f]
+
+        return every_model
     if _ndim(codes) == 3:
         return lambda X, row, buffer, i, codes, y, first, W, step: add_outer(
             X, row, buffer, i, codes[row, y], first, W, step
@@ -221,11 +254,6 @@ def _add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
         m, d = added.shape
         found = 0
         for i in range(rows.shape[0]):
-            found += slopes[i, y] != 0
-        if found < _WORTH_A_PRODUCT:
-            return False
-        found = 0
-        for i in range(rows.shape[0]):
             slope, row = unit * slopes[i, y], rows[i]
             if slope != 0:
                 for j in range(m):
@@ -291,14 +319,23 @@ def add_batch(X, rows, buffer, codes, slopes, W, b, g, unit, sum_W, c, local, ro
     W gets `unit` times that, the local intercepts b (if `local`) and the global ones g just that.
     Where sum_W is not empty, it gets c times what W gets.
     """
-    s = slopes.shape[1]
+    n, s = rows.shape[0], slopes.shape[1]
     m = b.shape[0] // s
+    found = np.zeros(s, np.int64)
+    for i in range(n):
+        for y in range(s):
+            found[y] += slopes[i, y] != 0
     for y in range(s):
-        by_product = add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room)
-        for i in range(rows.shape[0]):
-            slope, row = slopes[i, y], rows[i]
+        if found[y] >= _WORTH_A_PRODUCT and add_product(
+            rows, buffer, codes, slopes, y, W, unit, sum_W, c, room
+        ):
+            found[y] = 0
+    for i in range(n):
+        row = rows[i]
+        for y in range(s):
+            slope = slopes[i, y]
             if slope != 0:
-                if not by_product:
+                if found[y]:
                     add_code(X, row, buffer, i, codes, y, y * m, W, unit * slope)
                     if sum_W.shape[0] > 0:
                         add_code(X, row, buffer, i, codes, y, y * m, sum_W, c * unit * slope)

@@ -114,8 +114,9 @@ class SGDStream(Stream):
         for first in range(0, n, _STREAM_BLOCK):
             block = slice(first, first + _STREAM_BLOCK)
             X, codes = features(rows.X[block])
-            norm2 = mean_squared_norm(X, codes, solver.settings.local, solver.settings.extra)
-            used, weights = self.enter(X, rows.weights[block], norm2, alpha)
+            norm2 = mean_squared_norm(X, codes, solver.settings.local)
+            constant = float(solver.settings.extra)
+            used, weights = self.enter(X, rows.weights[block], norm2, alpha, constant)
             solver.forget_average()
             labels = rows.y[block]
             total += len(labels) * solver.iterate(X, codes, labels, weights, self.rng, average=True)
@@ -123,12 +124,10 @@ class SGDStream(Stream):
         return used, total / n
 
 
-def mean_squared_norm(X: Any, codes: Any, local: bool, extra: bool) -> float:
-    """Mean squared norm of the implicit features ``code (x) [x; local]`` and ``extra``."""
+def mean_squared_norm(X: Any, codes: Any, local: bool) -> float:
+    """Mean squared norm of the implicit features ``code (x) [x; local]``; 1 if all are zero."""
     n_scorers = codes.shape[1] if codes.ndim == 3 else 1
     norms = np.empty((n_scorers, X.shape[0]))
     for y in range(n_scorers):
-        squared_norms(
-            compiled_form(X), compiled_form(codes), y, float(local), float(extra), norms[y]
-        )
-    return float(norms.mean())
+        squared_norms(compiled_form(X), compiled_form(codes), y, float(local), 0.0, norms[y])
+    return float(norms.mean()) or 1.0

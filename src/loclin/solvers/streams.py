@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from loclin.solvers.schedule import auto_alpha, step_offset
+from loclin.solvers.schedule import auto_alpha, stable_eta0, step_offset
 
 # First step of a stream: smaller than that of a fit, since with alpha falling as 1/n it stays.
 _STREAM_ETA0 = 1.0
@@ -43,10 +43,11 @@ class Stream:
         return self
 
     def enter(self, X: Any, weights: NDArray[Any], mean_squared_norm: float,
-              alpha: float | None) -> tuple[float, NDArray[Any]]:  # fmt: skip
+              alpha: float | None, constant: float = 0.0) -> tuple[float, NDArray[Any]]:  # fmt: skip
         """Count rows in, and set the solver's alpha and step.
 
-        Returns alpha, and the weights in units of the mean weight so far.
+        `constant` is a part of the squared norms that the rule for alpha leaves out. Returns alpha,
+        and the weights in units of the mean weight so far.
         """
         solver, n = self.solver, X.shape[0]
         if sparse.issparse(X) != solver.is_sparse:  # the stream has changed its kind
@@ -61,8 +62,10 @@ class Stream:
             alpha, passed = self.followed
         else:
             alpha, passed = alpha or auto_alpha(mean, self.n_seen), 0.0
-        solver.t = passed + self.n_seen - n + step_offset(alpha, mean, _STREAM_ETA0)
-        solver.settings = replace(solver.settings, alpha=alpha)
+        settings = replace(solver.settings, alpha=alpha)
+        eta0 = stable_eta0(_STREAM_ETA0, settings.loss, settings.batch_size)
+        solver.t = passed + self.n_seen - n + step_offset(alpha, mean + constant, eta0)
+        solver.settings = settings
         return alpha, weights * X.dtype.type(self.n_seen / self.weight_sum)
 
     def fold(self, n: int) -> None:
