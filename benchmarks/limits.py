@@ -41,6 +41,7 @@ from benchmarks._timing import (
 from benchmarks.stream import GaussianClusters
 from loclin import datasets
 from loclin._jit import jit
+from loclin.codings import OrthogonalCoding
 
 
 class Shape(NamedTuple):
@@ -57,38 +58,50 @@ class Model:
 
     Parameters
     ----------
-    size : str
-        The parameter that counts its local models.
+    build : callable
+        Returns the estimator, from the number of its local models and parameters that all share.
     columns : callable
         Score columns of a row, from the number of classes and of local models.
     memory : callable
-        Numbers that a fit must hold besides the data, from the estimator and a `Shape`.
+        Numbers that a fit must hold besides the data, from the estimator, the number of local
+        models and a `Shape`.
     start_epochs : int, default=1
         Epochs before the first of `max_iter`.
     extra_columns : callable or None, default=None
         Score columns of a row, each iteration, that are shown but not counted into the limit.
     """
 
-    size: str
+    build: Callable[..., Any]
     columns: Callable[[int, int], int]
-    memory: Callable[[Any, Shape], int]
+    memory: Callable[[Any, int, Shape], int]
     start_epochs: int = 1
     extra_columns: Callable[[int, int], int] | None = None
 
 
-def _ml3_memory(model: Any, shape: Shape) -> int:
-    """Weights, their sums if iterates are averaged, and the codes of the true classes."""
+def _weights_and_codes(model: Any, n_models: int, shape: Shape) -> int:
+    """Weights, their sums if iterates are averaged, and one code a row."""
     n, d, c = shape
     copies = 2 if model.average else 1
-    return copies * c * model.n_models * (d + 1) + n * model.n_models
+    return copies * c * n_models * (d + 1) + n * n_models
+
+
+def _with_planes(n_models: int, **parameters: Any) -> Any:
+    """LL-SVM over anchor planes, by stochastic gradient descent."""
+    return loclin.LLSVMClassifier(OrthogonalCoding(n_models), solver="sgd", **parameters)
 
 
 MODELS = {
     "ML3Classifier": Model(
-        size="n_models",
+        build=loclin.ML3Classifier,
         columns=lambda c, m: c * m,
-        memory=_ml3_memory,
+        memory=_weights_and_codes,
         extra_columns=lambda c, m: m,  # the frozen codes: every row against its own class
+    ),
+    "LLSVMClassifier": Model(
+        build=_with_planes,
+        columns=lambda c, m: (c if c > 2 else 1) * m,
+        memory=_weights_and_codes,
+        start_epochs=0,
     ),
 }
 
@@ -191,12 +204,12 @@ def gather_rows(X: NDArray[Any], batch: int, epochs: int) -> None:
 
 
 def time_fit(
-    model: Any, kind: Model, problem: Problem, warm_iterations: int, repeats: int,
+    model: Any, kind: Model, n_models: int, problem: Problem, warm_iterations: int, repeats: int,
     clock: Callable[[], float],
 ) -> dict[str, Any]:  # fmt: skip
     """Seconds of fit, of its late iterations and of their bare products."""
     X, y = problem.X, problem.y
-    c, m, batch = problem.shape.n_classes, getattr(model, kind.size), model.batch_size
+    c, m, batch = problem.shape.n_classes, n_models, model.batch_size
     iterations = model.max_iter
     epochs = iterations + kind.start_epochs
     bare, way = bare_products(X, kind.columns(c, m), [batch], clock)
@@ -229,11 +242,12 @@ def time_fit(
 
 
 def time_predict(
-    model: Any, kind: Model, problem: Problem, repeats: int, clock: Callable[[], float]
-) -> dict[str, Any]:
+    model: Any, kind: Model, n_models: int, problem: Problem, repeats: int,
+    clock: Callable[[], float],
+) -> dict[str, Any]:  # fmt: skip
     """Seconds of predict, and of its bare products in blocks that stay in the cache."""
     X = problem.X_test
-    columns = kind.columns(problem.shape.n_classes, getattr(model, kind.size))
+    columns = kind.columns(problem.shape.n_classes, n_models)
     bare, way = bare_products(X, columns, [64, 256, 1024], clock)
     tasks: dict[str, Callable[[], Any]] = {
         "products": partial(bare, 1),
@@ -268,9 +282,9 @@ def memory_of_fit(model: Any, folder: Path) -> dict[str, float]:
     return {"resident_growth": growth, "traced_peak": float(peak)}
 
 
-def measure_memory(model: Any, kind: Model, problem: Problem) -> dict[str, float]:
+def measure_memory(model: Any, kind: Model, n_models: int, problem: Problem) -> dict[str, float]:
     """Bytes of `memory_of_fit` against the bytes that the fit must have."""
-    expected = kind.memory(model, problem.shape) * problem.X.itemsize
+    expected = kind.memory(model, n_models, problem.shape) * problem.X.itemsize
     # Enough iterations to see averaging begin.
     model = clone(model).set_params(max_iter=min(model.max_iter, model.average + 1))
     with tempfile.TemporaryDirectory() as folder:
@@ -293,8 +307,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     problem = load_problem(args.data, args.shape, args.dtype, args.preprocess)
     kind = MODELS[args.model]
     # A fit that stops early would be compared with too many products.
-    model = getattr(loclin, args.model)(
-        **{kind.size: args.n_models}, max_iter=args.max_iter, batch_size=args.batch_size,
+    model = kind.build(
+        args.n_models, max_iter=args.max_iter, batch_size=args.batch_size,
         alpha=args.alpha, tol=0.0, n_iter_no_change=args.max_iter, random_state=0,
     )  # fmt: skip
     warm = args.max_iter // 2 if args.warm_iterations is None else args.warm_iterations
@@ -314,12 +328,12 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         "threads: {threads}, repeats: {repeats}".format(**results)
     )
     with pinned_threads(args.threads):
-        results["fit"] = time_fit(model, kind, problem, warm, args.repeats, clock)
+        results["fit"] = time_fit(model, kind, args.n_models, problem, warm, args.repeats, clock)
         _print_fit(results)
-        results["predict"] = time_predict(model, kind, problem, args.repeats, clock)
+        results["predict"] = time_predict(model, kind, args.n_models, problem, args.repeats, clock)
         _print_predict(results)
         if not args.skip_memory:
-            results["memory"] = measure_memory(model, kind, problem)
+            results["memory"] = measure_memory(model, kind, args.n_models, problem)
             _print_memory(results["memory"])
     if args.json:
         args.json.write_text(json.dumps(results, indent=2) + "\n")

@@ -72,8 +72,8 @@ def test_memory_of_fit_is_measured(rows_on_disk):
 
 def test_expected_memory_counts_weights_sums_and_codes():
     kind, shape = limits.MODELS["ML3Classifier"], limits.Shape(100, 5, 3)
-    assert kind.memory(ML3Classifier(4, average=0), shape) == 3 * 4 * 6 + 400
-    assert kind.memory(ML3Classifier(4, average=2), shape) == 2 * 3 * 4 * 6 + 400
+    assert kind.memory(ML3Classifier(4, average=0), 4, shape) == 3 * 4 * 6 + 400
+    assert kind.memory(ML3Classifier(4, average=2), 4, shape) == 2 * 3 * 4 * 6 + 400
 
 
 @pytest.mark.slow

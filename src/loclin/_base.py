@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from loclin import _scores
 from loclin._callbacks import CallbackSupportMixin, with_callbacks
-from loclin._checks import check_feature_scale, check_flag, check_number
+from loclin._checks import canonical, check_feature_scale, check_flag, check_number
 from loclin._iterations import Iterations, Plateau, warn_of_gap
 from loclin._rows import LARGEST_BATCH, Rows, auto_batch_size, hold_out, weigh
 from loclin._threads import threads_for
@@ -271,6 +271,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         X, y = validate_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
+        X = canonical(X)
         check_feature_scale(X)
         if not reset:
             X = X.astype(self.local_coef_.dtype, copy=False)
@@ -278,8 +279,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def _validate_new(self, X: Any) -> Any:
         check_is_fitted(self, "local_coef_")
-        return validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=self.local_coef_.dtype, order="C"
+        dtype = self.local_coef_.dtype
+        return canonical(
+            validate_data(self, X, reset=False, accept_sparse="csr", dtype=dtype, order="C")
         )
 
     def _set_classes(self, classes: Any, first: bool) -> None:

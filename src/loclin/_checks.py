@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import check_array
 
 
@@ -38,6 +39,14 @@ def check_flag(name: str, value: Any) -> None:
     """Raise TypeError unless `value` is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} has type {type(value).__name__}; use True or False.")
+
+
+def canonical(X: Any) -> Any:
+    """Return a sparse matrix with one sorted entry for each nonzero; others as they are."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def check_feature_scale(X: Any) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
+
+from loclin._checks import canonical
 
 # With fewer nonzeros a row than this part of its codes, only those models are scored.
 _DENSE = 0.5
@@ -63,13 +66,14 @@ def belongs_to_classes(coding: Any) -> bool:
 
 def encode(coding: Any, X: Any) -> Any:
     """Codes of the rows: CSR (n, m), or dense (n, m) where few are zero, or (n, s, m) by class."""
-    if belongs_to_classes(coding):
-        return coding.transform_by_class(X)
-    codes = coding.transform(X)
+    with warnings.catch_warnings():
+        # a coding that was fitted on a data frame gets its rows without the names
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        if belongs_to_classes(coding):
+            return coding.transform_by_class(X).astype(X.dtype, copy=False)
+        codes = coding.transform(X)
     if not sparse.issparse(codes):
         return np.ascontiguousarray(codes, dtype=X.dtype)
     if codes.nnz > _DENSE * np.prod(codes.shape, dtype=float):
         return codes.toarray().astype(X.dtype, copy=False)
-    codes = sparse.csr_matrix(codes, dtype=X.dtype)
-    codes.sort_indices()
-    return codes
+    return canonical(sparse.csr_matrix(codes, dtype=X.dtype))

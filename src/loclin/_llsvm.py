@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
         that the classes share).
     alpha : float or "auto", default="auto"
         L2 strength. "auto" is 0.05 times the mean squared norm of ``code (x) [x; 1]`` (without the
-        1 if ``bias="global"``) over n_samples. ``C`` of scikit-learn's ``LinearSVC`` is ``1 / (n_samples * alpha)``. The chosen
-        value is `alpha_`.
+        1 if ``bias="global"``) over n_samples. ``C`` of scikit-learn's ``LinearSVC`` is
+        ``1 / (n_samples * alpha)``. The chosen value is `alpha_`.
     penalize_intercept : bool, default=True
         Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
         free, for "sgd" only.
@@ -223,6 +224,10 @@ class LLSVMClassifier(LocallyLinearClassifier):
                          hint='or "auto"')  # fmt: skip
         check_number("eta0", self.eta0, low=0, open_low=True)
         check_flag("penalize_intercept", self.penalize_intercept)
+        if self.n_jobs is not None:
+            check_number("n_jobs", self.n_jobs, Integral, hint="or None; -1 means all processors")
+            if self.n_jobs == 0:
+                raise ValueError("n_jobs=0 is not valid; use None, 1 or more, or -1 for all.")
         if self.solver == "dual_cd":
             self._check_dual()
 
@@ -266,23 +271,25 @@ class LLSVMClassifier(LocallyLinearClassifier):
             settings = solver.settings
             eta0 = stable_eta0(self.eta0, settings.loss, settings.batch_size)
             solver.t = step_offset(self.alpha_, norm2 + self._has_global, eta0)
+            passed = getattr(self, "t_", 0) if continued else 0
             if continued:
                 solver.set_models(*self._trained_models())
-                solver.t += getattr(self, "t_", 0)
-            fit = SGDFit(solver, trained, codes, rng)
+            fit = SGDFit(solver, trained, codes, rng, passed)
         return fit if self.weights == "linear" else _WeightsOnCodes(fit, rows.X.shape[1])
 
     def _begin_dual(self, rows: Rows, codes: Any, rng: np.random.Generator) -> DualFit:
         X, y, weights = rows
         shared = {"local": self._has_local, "extra": self._has_global}
         starts = (getattr(self, "_dual", None) if self.warm_start else None) or []
-        starts = [start if len(start) == len(y) else None for start in starts]
+        competing = self.multi_class == "crammer_singer"
+        shape = (len(y), len(self.classes_)) if competing else (len(y),)
+        if len(starts) != (1 if competing else self._n_scorers) or starts[0].shape != shape:
+            starts = []  # of other rows or another kind of problem
         problems: list[DualProblem] = []
-        if self.multi_class == "crammer_singer":
+        if competing:
             start = starts[0] if starts else None
-            n_classes = len(self.classes_)
             problems.append(
-                CompetingDual(X, codes, y, n_classes, weights, self.alpha_, start=start, **shared)
+                CompetingDual(X, codes, y, shape[1], weights, self.alpha_, start=start, **shared)
             )
         else:
             for k in range(self._n_scorers):
@@ -296,7 +303,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         return DualFit(problems, self.tol, rng, self.n_jobs, keep_dual=bool(self.warm_start))
 
     def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
-        if not hasattr(self, "coding_"):
+        if not hasattr(self, "local_coef_"):
             self._fit_coding(rows, rng)
         if self._stream is None:
             solver = self._sgd(*self._features(rows.X[:1]), len(rows.y))
@@ -318,8 +325,9 @@ class LLSVMClassifier(LocallyLinearClassifier):
     def _fit_coding(self, rows: Rows, rng: np.random.Generator) -> None:
         coding = _default_coding(len(rows.y)) if self.coding is None else self.coding
         labels = self.classes_[rows.y]
-        self.coding_ = fitted_coding(coding, rows.X, labels, rng)
-        check_classes(self.coding_, self.classes_)
+        fitted = fitted_coding(coding, rows.X, labels, rng)
+        check_classes(fitted, self.classes_)
+        self.coding_ = fitted
 
     @property
     def _has_local(self) -> bool:
@@ -353,11 +361,16 @@ class LLSVMClassifier(LocallyLinearClassifier):
         return SGD(X, self._n_scorers, codes.shape[-1], settings)
 
     def _trained_models(self) -> tuple[NDArray[Any], ...]:
-        """Models as the solvers take them."""
+        """Models of the fit before, as the solvers take them."""
+        if len(self.local_coef_) != self._n_scorers:
+            raise ValueError(
+                f"multi_class={self.multi_class!r} differs from that of the fit that is to go on. "
+                "Leave it as it was, or start afresh with warm_start=False."
+            )
+        extra = self.intercept_ * self._has_global
         if self.weights == "linear":
-            return self.local_coef_, self.local_intercept_, self.intercept_
-        weights = self.local_intercept_[:, :, None]
-        return weights, np.zeros_like(self.local_intercept_), self.intercept_
+            return self.local_coef_, self.local_intercept_ * self._has_local, extra
+        return self.local_intercept_[:, :, None], np.zeros_like(self.local_intercept_), extra
 
     def _class_scores(self, X: Any) -> NDArray[Any]:
         codes = encode(self.coding_, X)

@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+from loclin._checks import canonical
+
 
 class Coding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Abstract coding."""
 
     def _validate(self, X: Any, *, dtype: Any, **options: Any) -> Any:
-        return validate_data(self, X, accept_sparse="csr", dtype=dtype, order="C", **options)
+        found = validate_data(self, X, accept_sparse="csr", dtype=dtype, order="C", **options)
+        return (canonical(found[0]), found[1]) if isinstance(found, tuple) else canonical(found)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

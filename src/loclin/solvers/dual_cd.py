@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -216,7 +217,8 @@ class DualFit:
         seeds = rng.integers(2**63, size=len(problems))
         self.generators = [np.random.default_rng(seed) for seed in seeds]
         self.objectives = np.zeros(len(problems))
-        self.parallel = Parallel(n_jobs=n_jobs, prefer="threads")
+        n_threads = min(effective_n_jobs(n_jobs), len(problems))
+        self.map = ThreadPoolExecutor(n_threads).map if n_threads > 1 else map
 
     @property
     def gap(self) -> float:
@@ -230,9 +232,8 @@ class DualFit:
             k for k, problem in enumerate(self.problems)
             if not problem.gap <= self.tol * self.objectives[k]
         ]  # fmt: skip
-        self.objectives[open_] = self.parallel(
-            delayed(self.problems[k].iterate)(self.generators[k], self.tol) for k in open_
-        )
+        passes = self.map(lambda k: self.problems[k].iterate(self.generators[k], self.tol), open_)
+        self.objectives[open_] = list(passes)
         return float(self.objectives.sum())
 
     def attributes(self) -> dict[str, Any]:

@@ -84,20 +84,22 @@ class SGDFit:
 
     gap: float | None = None  # the procedure knows none
 
-    def __init__(self, solver: SGD, rows: Rows, codes: Any, rng: np.random.Generator) -> None:
+    def __init__(self, solver: SGD, rows: Rows, codes: Any, rng: np.random.Generator,
+                 passed: int = 0) -> None:  # fmt: skip
         self.solver, self.rows, self.codes, self.rng = solver, rows, codes, rng
-        self.n_passes = 0
+        self.passed = passed  # rows, by the fits before
+        solver.t += passed
 
     def iterate(self, *, average: bool) -> float:
         """Pass over the rows once."""
         X, y, weights = self.rows
-        self.n_passes += 1
+        self.passed += len(y)
         return self.solver.iterate(X, self.codes, y, weights, self.rng, average=average)
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the model as it stands."""
         models = self.solver.models(*self.solver.current())
-        return models | {"t_": self.n_passes * len(self.rows.y)}
+        return models | {"t_": self.passed}
 
 
 class SGDStream(Stream):

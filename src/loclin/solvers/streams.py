@@ -42,8 +42,8 @@ class Stream:
         self.followed = (alpha, float(t))
         return self
 
-    def enter(self, X: Any, weights: NDArray[Any], mean_squared_norm: float,
-              alpha: float | None, constant: float = 0.0) -> tuple[float, NDArray[Any]]:  # fmt: skip
+    def enter(self, X: Any, weights: NDArray[Any], mean_squared_norm: float, alpha: float | None,
+              constant: float = 0.0) -> tuple[float, NDArray[Any]]:  # fmt: skip
         """Count rows in, and set the solver's alpha and step.
 
         `constant` is a part of the squared norms that the rule for alpha leaves out. Returns alpha,

@@ -1,0 +1,532 @@
+"""Table 2 and Figure 2 of Learning anchor planes for classification (Zhang et al., 2011).
+
+Everything is chosen by 5-fold cross-validation on the training split: preprocessing and strength
+(from a coarse grid), then the coding's own knobs one by one, then a finer strength; a best value at
+the edge of a grid makes the grid grow. The strength is a factor in half decades of the mean squared
+norm of the implicit features, intercepts left out: alpha = factor * norm^2 / n. Slow systems choose
+on fewer rows (`CV_ROWS`). The test split is used by the final fits only, one for each seed.
+
+MNIST: the figures that count are on the first 40,000 training rows, as in the paper.
+
+Run ``LOCLIN_DATA=FOLDER python -m benchmarks.occ_tables table2 [mnist usps letter] --json FILE``
+or ``... figure2 ... --plot FILE.png``. A stopped run goes on from its JSON file (one run a file).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.preprocessing import FunctionTransformer, Normalizer
+from sklearn.svm import LinearSVC
+from sklearn.utils.extmath import row_norms
+
+from benchmarks.ml3_tables import PREPROCESSING, one_thread
+from loclin import LLSVMClassifier
+from loclin.codings import (
+    InverseDistanceCoding,
+    LLCCoding,
+    LocalCoordinateCoding,
+    OrthogonalCoding,
+    TangentCoding,
+)
+from loclin.datasets import load
+
+SETS = ("usps", "letter", "mnist")
+COLUMNS = ("mnist", "usps", "letter")  # of the paper's tables
+COUNTED = {"mnist": 40_000}  # the paper's training rows; all of them are printed beside
+PREPARE = {"raw": FunctionTransformer, "unit rows": Normalizer, **PREPROCESSING}
+COARSE = (-4, -2, 0)  # half decades: factors 0.01, 0.1, 1
+LIMITS = -10, 6
+FOLDS = 5
+SUBSET = 10_000
+CV_ROWS = {
+    "lib": {"mnist": 2000, "usps": 3000, "letter": 5000},
+    "peg": {"mnist": 4000, "usps": 4000},
+    "lcc": {"mnist": 5000},
+}  # fmt: skip
+DETERMINISTIC = ("raw", "class codes", "lib")
+# What is trained, by Row.how; "raw" and "codes" take LinearSVC, on X and on the codes.
+LEARNERS: dict[str, dict[str, Any]] = {
+    "class codes": {"weights": "constant", "bias": "global", "solver": "dual_cd", "tol": 0.1},
+    "lib": {"bias": "global", "solver": "dual_cd", "tol": 0.1, "max_iter": 200},
+    "peg": {"bias": "local"},  # max_iter: 1e6 rows, as the paper's Table 3
+    "llsvm": {"bias": "local", "max_iter": 10, "tol": 0.0},
+}
+Case = tuple[str, tuple[tuple[str, float], ...]]  # preprocessing, knobs
+
+
+class Knob(NamedTuple):
+    """A parameter of a coding, searched in steps of `ratio` from `start`."""
+
+    name: str
+    start: float
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A system: its coding, and for each set the planes or anchors and the paper's error."""
+
+    how: str
+    coding: Callable[..., Any] | None
+    cells: dict[str, tuple[int, float | None]]
+    knobs: tuple[Knob, ...] = ()
+    like: str | None = None  # starts from this row's choice, and keeps its preprocessing
+    on_request: bool = False
+
+
+def g_occ(size: int, seed: int) -> Any:
+    return OrthogonalCoding(size)
+
+
+def c_occ(size: int, seed: int) -> Any:
+    return OrthogonalCoding(size, per_class=True)
+
+
+def llc(size: int, seed: int, **knobs: Any) -> Any:
+    return LLCCoding(size, random_state=seed, **knobs)
+
+
+def lcc(size: int, seed: int, **knobs: Any) -> Any:
+    return LocalCoordinateCoding(size, random_state=seed, **knobs)
+
+
+def tangents(size: int, seed: int, n_tangents: int, scale: float, **knobs: Any) -> Any:
+    return TangentCoding(lcc(size, seed, **knobs), n_tangents, scale)
+
+
+def inverse_distance(size: int, seed: int) -> Any:
+    return InverseDistanceCoding(size, 8, random_state=seed)
+
+
+def cells(sizes: Any, *errors: float | None) -> dict[str, tuple[int, float | None]]:
+    """Planes or anchors and errors on the sets, in the order of the paper's columns."""
+    sizes = sizes if isinstance(sizes, tuple) else (sizes,) * 3
+    return dict(zip(COLUMNS, zip(sizes, errors, strict=True), strict=True))
+
+
+LLC, LCC = "Linear SVM + LLC (512)", "Linear SVM + LCC (512)"
+IMPROVED = "Linear SVM + improved LCC (512)"
+LLC_KNOBS = (Knob("n_neighbors", 5, 2, 2, 40), Knob("regularization", 1e-4, 100, 1e-8, 1))
+LCC_KNOBS = (Knob("locality", 0.1, 3, 0.01, 3),)
+TANGENTS = (Knob("n_tangents", 16, 2, 8, 64), Knob("scale", 1.0, 3, 0.01, 100))
+# fmt: off
+ROWS = {
+    "Linear SVM": Row("raw", None, cells(0, 12.00, 9.57, 41.77)),
+    "Linear SVM + G-OCC": Row("codes", g_occ, cells((100, 95, 15), 9.25, 7.82, 30.52)),
+    "Linear SVM + C-OCC": Row("class codes", c_occ, cells((100, 95, 16), 7.42, 5.98, 14.95)),
+    "LIB-LLSVM + G-OCC": Row("lib", g_occ, cells((50, 20, 15), 1.72, 4.14, 6.85)),
+    "PEG-LLSVM + G-OCC": Row("peg", g_occ, cells((40, 50, 14), 1.81, 4.38, 9.83)),
+    "LIB-LLSVM + C-OCC": Row("lib", c_occ, cells((90, 80, 16), 1.61, 3.94, 7.35)),
+    "PEG-LLSVM + C-OCC": Row("peg", c_occ, cells((90, 80, 16), 1.74, 4.09, 8.30)),
+    "LL-SVM": Row("llsvm", inverse_distance, cells(100, 1.85, 5.78, 5.32)),
+    LLC: Row("codes", llc, cells(512, 3.69, 5.78, 9.02), LLC_KNOBS),
+    "Linear SVM + LLC (4096)": Row("codes", llc, cells(4096, 2.28, 4.38, 4.12), like=LLC),
+    LCC: Row("codes", lcc, cells(512, 2.64, None, None), LCC_KNOBS),
+    IMPROVED: Row("codes", tangents, cells(512, 1.95, None, None), TANGENTS, LCC),
+    "Linear SVM + LCC (4096)": Row(
+        "codes", lcc, cells(4096, 1.90, None, None), (), LCC, on_request=True),
+    "Linear SVM + improved LCC (4096)": Row(
+        "codes", tangents, cells(4096, 1.64, None, None), (), IMPROVED, on_request=True),
+}
+# fmt: on
+# Training seconds of Table 3, on (MNIST, USPS, LETTER).
+SECONDS = {
+    "Linear SVM": (1.5, 0.26, 0.18),
+    "LIB-LLSVM + G-OCC": (113.38, 5.78, 4.14),
+    "PEG-LLSVM + G-OCC": (125.03, 14.50, 2.02),
+    "LIB-LLSVM + C-OCC": (224.09, 25.61, 1.66),
+    "PEG-LLSVM + C-OCC": (273.70, 23.31, 0.85),
+    "LL-SVM": (81.7, 6.2, 4.2),
+}
+FIGURE_2 = [name for name in ROWS if "LLSVM" in name]
+PLANES = {
+    "usps": (5, 10, 20, 40, 60, 80, 95),
+    "letter": (2, 4, 6, 8, 10, 12, 14, 16),
+    "mnist": (10, 30, 50, 70, 90),
+}
+
+
+class Problem(NamedTuple):
+    """A set in float32, divided by the largest training value, and its counted training rows."""
+
+    name: str
+    X: NDArray[Any]
+    y: NDArray[Any]
+    X_test: NDArray[Any]
+    y_test: NDArray[Any]
+    counted: int
+
+
+def problem_named(name: str) -> Problem:
+    data = load(name)
+    peak = np.float32(data.X_train.max())
+    X, X_test = data.X_train.astype(np.float32) / peak, data.X_test.astype(np.float32) / peak
+    counted = min(COUNTED.get(name, len(X)), len(X))
+    return Problem(name, X, data.y_train, X_test, data.y_test, counted)
+
+
+class Cache:
+    """Results by key, kept in a JSON file; used again where their settings are the same."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.stored = json.loads(path.read_text()) if path and path.exists() else {}
+
+    def __call__(self, key: str, settings: dict[str, Any], compute: Callable[[], Any]) -> Any:
+        """Return the stored result, or compute and store it."""
+        settings = json.loads(json.dumps(settings))
+        found = self.stored.get(key)
+        if found and found["settings"] == settings:
+            return found["result"]
+        result = json.loads(json.dumps(compute()))
+        self.stored[key] = {"settings": settings, "result": result}
+        if self.path:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = self.path.with_suffix(".tmp")
+            unfinished.write_text(json.dumps(self.stored, indent=1))
+            unfinished.replace(self.path)
+        return result
+
+
+class System:
+    """A row's coding, fitted to prepared rows, and the learners on it."""
+
+    def __init__(self, row: Row, size: int, knobs: Any, X: Any, y: Any, seed: int) -> None:
+        self.how, self.seed, self.n = row.how, seed, len(y)
+        self.coding = row.coding and row.coding(size, seed, **dict(knobs)).fit(X, y)
+
+    def features(self, X: Any) -> Any:
+        """Return what the learner sees."""
+        return self.coding.transform(X) if self.how == "codes" else X
+
+    def unit(self, X: Any) -> float:
+        """Mean squared norm of the implicit features of about 5,000 rows, intercepts left out."""
+        X = X[:: max(1, len(X) // 5000)]
+        squares = row_norms(X, squared=True) if "codes" not in self.how else 1.0
+        if self.coding is None:
+            return float(np.mean(squares))
+        n_sets = len(getattr(self.coding, "n_planes_", [0]))  # planes of each class
+        return float(np.mean(squares * row_norms(self.coding.transform(X), squared=True))) / n_sets
+
+    def learner(self, alpha_n: float, passes: int) -> Any:
+        """Return the unfitted learner of strength alpha_n / n."""
+        if self.how in ("raw", "codes"):
+            return LinearSVC(C=1 / alpha_n, loss="hinge", random_state=self.seed)
+        options = ({"max_iter": passes} if self.how == "peg" else {}) | LEARNERS[self.how]
+        coding = FrozenEstimator(self.coding)
+        return LLSVMClassifier(coding, alpha=alpha_n / self.n, random_state=self.seed, **options)
+
+
+def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    """One thread; no warnings of passes used up and of sizes cut to the data."""
+
+    def run(*args: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.filterwarnings("ignore", ".*is too large")
+            return function(*args)
+
+    return one_thread(run)
+
+
+def passes_of(n: int) -> int:
+    """Give the passes of PEG-LLSVM: 1e6 rows, as in the paper, but at most 150 passes."""
+    return min(150, max(10, round(1e6 / n)))
+
+
+def fold_errors(row: Row, size: int, X: Any, y: Any, fold: Any, case: Case, ks: Any,
+                passes: int) -> list[float]:  # fmt: skip
+    """Errors of one fold at each strength."""
+    train, test = fold
+    scaler = PREPARE[case[0]]().fit(X[train])
+    A, B = scaler.transform(X[train]), scaler.transform(X[test])
+    system = System(row, size, case[1], A, y[train], 0)
+    unit, A, B = system.unit(A), system.features(A), system.features(B)
+    models = (system.learner(10 ** (k / 2) * unit, passes).fit(A, y[train]) for k in ks)
+    return [100 * (1 - model.score(B, y[test])) for model in models]
+
+
+class Search:
+    """Cross-validated errors of a system, grid by grid."""
+
+    def __init__(self, name: str, problem: Problem, size: int, jobs: int) -> None:
+        self.row, self.size, self.jobs = ROWS[name], size, jobs
+        self.rows = min(cv_rows(name, problem.name), problem.counted)
+        X, y = problem.X[: problem.counted], problem.y[: problem.counted]
+        if self.rows < len(X):
+            X, _, y, _ = train_test_split(X, y, train_size=self.rows, stratify=y, random_state=0)
+        self.X, self.y, self.passes = X, y, passes_of(problem.counted)
+        self.folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y))
+        self.errors: dict[tuple[Case, int], float] = {}
+        self.grown: list[str] = []
+
+    def evaluate(self, wanted: dict[Case, tuple[int, ...]]) -> None:
+        """Fill in the errors wanted; a task is a case on a fold, with all its strengths."""
+        new = {c: [k for k in ks if (c, k) not in self.errors] for c, ks in wanted.items()}
+        new = {case: ks for case, ks in new.items() if ks}
+        found = Parallel(self.jobs)(
+            delayed(quiet(fold_errors))(
+                self.row, self.size, self.X, self.y, fold, case, ks, self.passes
+            )
+            for case, ks in new.items() for fold in self.folds
+        )  # fmt: skip
+        for i, (case, ks) in enumerate(new.items()):
+            means = np.mean(found[i * FOLDS : (i + 1) * FOLDS], axis=0)
+            self.errors |= {(case, k): float(e) for k, e in zip(ks, means, strict=True)}
+
+    def best(self, cases: Any) -> tuple[Case, int]:
+        """Return the least error's key; of equal ones the strongest penalty."""
+        tried = [key for key in self.errors if key[0] in cases]
+        return min(tried, key=lambda key: (self.errors[key], -key[1]))
+
+    def strengths(self, cases: list[Case], ks: tuple[int, ...], step: int) -> tuple[Case, int]:
+        """Try the strengths on every case, and more where the best is at an edge."""
+        wanted = dict.fromkeys(cases, ks)
+        while wanted:
+            self.evaluate(wanted)
+            wanted = {}
+            for case in cases:
+                tried = [k for c, k in self.errors if c == case]
+                k = self.best([case])[1]
+                more = k - step if k == min(tried) else k + step if k == max(tried) else k
+                if more != k and LIMITS[0] <= more <= LIMITS[1]:
+                    wanted[case] = (more,)
+                    self.grown.append(f"factor {10 ** (more / 2):.2g} ({case[0]})")
+        return self.best(cases)
+
+    def knob(self, knob: Knob, case: Case, k: int) -> tuple[Case, int]:
+        """Try the knob's value a ratio up and down, and further while that is better."""
+        at = dict(case[1])[knob.name]
+        values = {at / knob.ratio, at, at * knob.ratio}
+        while True:
+            kind = round if isinstance(knob.start, int) else float
+            values = {kind(min(max(v, knob.low), knob.high)) for v in values}
+            cases = [
+                (case[0], tuple((dict(case[1]) | {knob.name: v}).items())) for v in sorted(values)
+            ]
+            self.evaluate(dict.fromkeys(cases, (k - 1, k, k + 1)))
+            best, best_k = self.best(cases)
+            value = dict(best[1])[knob.name]
+            edges = {min(values): value / knob.ratio, max(values): value * knob.ratio}
+            if value not in edges or value in (knob.low, knob.high):
+                return best, best_k
+            values.add(edges[value])
+            self.grown.append(f"{knob.name} {edges[value]:.2g}")
+
+    def choose(self, start: dict[str, Any] | None) -> dict[str, Any]:
+        """Preprocessing with coarse strengths, knobs, fine strengths; `start` is another choice."""
+        own = {knob.name: knob.start for knob in self.row.knobs}
+        knobs = tuple(((start["knobs"] if start else {}) | own).items())
+        prepares = [start["prepare"]] if start else list(PREPARE)
+        if self.row.coding in (llc, lcc, tangents) and not start:
+            prepares.remove("unit rows, centre")  # their codes do not see where the origin is
+        case, k = self.strengths([(p, knobs) for p in prepares], COARSE, 2)
+        for knob in self.row.knobs:
+            case, k = self.knob(knob, case, k)
+        case, k = self.strengths([case], (k - 1, k, k + 1), 1)
+        error, n = self.errors[case, k], len(self.errors)
+        return {"prepare": case[0], "knobs": dict(case[1]), "k": k, "cv_error": error,
+                "cv_rows": self.rows, "cases": n, "grown": self.grown}  # fmt: skip
+
+
+def cv_rows(name: str, set_name: str) -> int:
+    """Rows for cross-validation."""
+    slow = "lcc" if ROWS[name].coding in (lcc, tangents) else ROWS[name].how
+    return CV_ROWS.get(slow, {}).get(set_name, SUBSET)
+
+
+def settings_of(name: str, problem: Problem, size: int) -> dict[str, Any]:
+    """Collect what a stored result must agree in to be used again."""
+    row = ROWS[name]
+    return {
+        "how": row.how, "coding": row.coding and row.coding.__name__, "size": size,
+        "knobs": row.knobs, "learner": LEARNERS.get(row.how), "prepare": list(PREPARE),
+        "coarse": COARSE, "limits": LIMITS, "folds": FOLDS, "cv_rows": cv_rows(name, problem.name),
+        "counted": problem.counted, "shape": problem.X.shape,
+    }  # fmt: skip
+
+
+def choice_of(name: str, problem: Problem, cache: Cache, jobs: int) -> dict[str, Any]:
+    """Choose by cross-validation, or take what is stored."""
+    row, size = ROWS[name], ROWS[name].cells[problem.name][0]
+    start = choice_of(row.like, problem, cache, jobs) if row.like else None
+    settings = settings_of(name, problem, size) | {"start": start}
+    return cache(
+        f"{problem.name} | {name} | choice", settings,
+        lambda: Search(name, problem, size, jobs).choose(start),
+    )  # fmt: skip
+
+
+def final_fit(row: Row, size: int, problem: Problem, n: int, choice: Any, seed: int) -> Any:
+    """Test error, and processor seconds of coding and fit, and of the prediction."""
+    y, clock = problem.y[:n], time.process_time
+    scaler = PREPARE[choice["prepare"]]().fit(problem.X[:n])
+    A, B = scaler.transform(problem.X[:n]), scaler.transform(problem.X_test)
+    start = clock()
+    system = System(row, size, choice["knobs"], A, y, seed)
+    features = system.features(A)
+    coded = clock() - start
+    model = system.learner(10 ** (choice["k"] / 2) * system.unit(A), passes_of(n))
+    few = np.unique(np.r_[np.unique(y, return_index=True)[1], : min(n, 100)])
+    model.fit(features[few], y[few]).predict(features[few])  # compiled code is loaded
+    start = clock()
+    model.fit(features, y)
+    fitted = clock()
+    found = model.predict(system.features(B))
+    seconds = coded + fitted - start, clock() - fitted
+    return 100 * float(np.mean(found != problem.y_test)), *seconds
+
+
+def test_errors(name: str, problem: Problem, size: int, n: int, choice: dict[str, Any], seeds: int,
+                cache: Cache, jobs: int) -> NDArray[Any]:  # fmt: skip
+    """(seeds, 3): error, fit seconds, predict seconds."""
+    settings = settings_of(name, problem, size) | {"choice": choice, "seeds": seeds}
+    run = delayed(quiet(final_fit))
+    found = cache(
+        f"{problem.name} | {name} | n={n}", settings,
+        lambda: Parallel(jobs)(
+            run(ROWS[name], size, problem, n, choice, seed) for seed in range(seeds)
+        ),
+    )  # fmt: skip
+    return np.array(found)
+
+
+def n_seeds(name: str, seeds: int, counted: bool) -> int:
+    """At most two where only the order of the rows is random, and for figures beside."""
+    row = ROWS[name]
+    few = row.how in DETERMINISTIC or (row.how, row.coding) == ("codes", g_occ)
+    return min(seeds, (2 if few else seeds) if counted else (1 if row.how == "lib" else 2))
+
+
+def verdict(mean: float, std: float, paper: float | None) -> str:
+    """Better: at most the paper's; within noise: above it by at most 1 std over the seeds."""
+    if paper is None:
+        return "not in the paper"
+    kind = "better" if mean <= paper else "within noise" if mean - paper <= std else "worse"
+    return f"paper {paper:.2f}: {kind} ({mean - paper:+.2f})"
+
+
+def shown_choice(name: str, choice: dict[str, Any]) -> str:
+    """Describe what cross-validation chose."""
+    knobs = "".join(f", {key}={value:.3g}" for key, value in choice["knobs"].items())
+    grown = f"; grids grew by {', '.join(choice['grown'])}" if choice["grown"] else ""
+    return (
+        f"CV ({choice['cv_rows']:,} rows, {choice['cases']} settings): {choice['prepare']}, alpha "
+        f"= {10 ** (choice['k'] / 2):.3g} norm^2/n{knobs}, {choice['cv_error']:.2f} %{grown}"
+    )
+
+
+def table_2(problem: Problem, names: list[str], seeds: int, jobs: int, cache: Cache) -> None:
+    """Choose, fit and print, system by system."""
+    column = COLUMNS.index(problem.name)
+    for name in names:
+        size, paper = ROWS[name].cells[problem.name]
+        choice = choice_of(name, problem, cache, jobs)
+        print(f"{problem.name}, {name}: {shown_choice(name, choice)}", flush=True)
+        for n in sorted({problem.counted, len(problem.X)}):
+            counted = n == problem.counted
+            runs = n_seeds(name, seeds, counted)
+            found = test_errors(name, problem, size, n, choice, runs, cache, jobs)
+            mean, std = found[:, 0].mean(), found[:, 0].std(ddof=1) if runs > 1 else 0.0
+            seconds = found[:, 1:].mean(axis=0)
+            linear = cache.stored.get(f"{problem.name} | Linear SVM | n={n}", {})
+            ratio = seconds / np.mean(linear.get("result", np.full((1, 3), np.nan)), axis=0)[1:]
+            chance = np.sqrt(mean * (100 - mean) / len(problem.y_test))
+            line = (
+                f"  {problem.name}, {name} [{size}], n={n:,}{'' if counted else ' (beside)'}: "
+                f"{mean:.2f} +- {std:.2f} % ({runs} seeds; test split's s.e. {chance:.2f}), "
+                f"{verdict(mean, std, paper)}; fit {seconds[0]:.2f} s ({ratio[0]:.1f} x linear), "
+                f"predict {seconds[1]:.3f} s ({ratio[1]:.1f} x)"
+            )
+            if counted and name in SECONDS:
+                theirs = SECONDS[name][column]
+                line += f"; paper: {theirs} s, {theirs / SECONDS['Linear SVM'][column]:.0f} x"
+            print(line, flush=True)
+
+
+def figure_2(problem: Problem, planes: Any, jobs: int, cache: Cache) -> dict[str, list[float]]:
+    """Errors (seed 0) by planes; the strength is chosen anew for each, but not on MNIST."""
+    curves = {}
+    for name in FIGURE_2:
+        chosen = choice_of(name, problem, cache, jobs)
+        near = tuple(chosen["k"] + i for i in (-1, 0, 1))
+
+        def curve(name: str = name, chosen: Any = chosen, near: Any = near) -> dict[str, Any]:
+            ks = [chosen["k"]] * len(planes)
+            if problem.name != "mnist":
+                case: Case = (chosen["prepare"], ())
+                searches = [Search(name, problem, m, jobs) for m in planes]
+                ks = [search.strengths([case], near, 1)[1] for search in searches]
+            found = Parallel(jobs)(
+                delayed(quiet(final_fit))(
+                    ROWS[name], m, problem, problem.counted, chosen | {"k": k}, 0)
+                for m, k in zip(planes, ks, strict=True)
+            )  # fmt: skip
+            return {"k": ks, "errors": [run[0] for run in found]}
+
+        settings = settings_of(name, problem, 0) | {"choice": chosen, "planes": planes}
+        found = cache(f"{problem.name} | {name} | figure 2", settings, curve)
+        curves[name] = found["errors"]
+        for m, k, error in zip(planes, found["k"], curves[name], strict=True):
+            factor = 10 ** (k / 2)
+            print(f"{problem.name}, {name} [{m}], {factor:.3g} norm^2/n: {error:.2f} %", flush=True)
+    return curves
+
+
+def plot(results: dict[str, Any], path: Path) -> None:
+    """Draw one panel a set."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(results), figsize=(4.5 * len(results), 3.6), squeeze=False)
+    for axis, (name, (planes, curves)) in zip(axes[0], results.items(), strict=True):
+        for system, curve in curves.items():
+            axis.plot(planes, curve, marker="o", markersize=3, label=system)
+        axis.set(title=name.upper(), xlabel="planes", ylabel="test error, %")
+    axes[0, 0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the table or the figure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["table2", "figure2"])
+    parser.add_argument("sets", nargs="*", choices=[[], *SETS], default=[])
+    parser.add_argument("--rows", nargs="+", choices=list(ROWS), metavar="ROW")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--planes", type=int, nargs="+")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--plot", type=Path)
+    options = parser.parse_args(arguments)
+    cache, curves = Cache(options.json), {}
+    for problem in map(problem_named, options.sets or SETS):
+        if options.what == "table2":
+            told = [n for n in ROWS if ROWS[n].cells[problem.name][1] and not ROWS[n].on_request]
+            table_2(problem, options.rows or told, options.seeds, options.jobs, cache)
+        else:
+            planes = options.planes or PLANES[problem.name]
+            curves[problem.name] = planes, figure_2(problem, planes, options.jobs, cache)
+    if options.plot and curves:
+        plot(curves, options.plot)
+
+
+if __name__ == "__main__":
+    main()

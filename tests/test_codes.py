@@ -1,0 +1,148 @@
+"""The code loader against einsum on explicit features, in every form of rows and codes."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from loclin._jit import jit
+from loclin.solvers.codes_fast import (
+    add_batch,
+    code_gram,
+    code_scores,
+    product_room,
+    squared_norms,
+)
+from loclin.solvers.rows_fast import as_models, compiled_form, gather, row_buffer, weights_for
+
+N, D, S, M = 12, 5, 3, 4
+ROWS = np.array([7, 0, 3, 11, 4, 8], dtype=np.int32)
+FORMS = {
+    "shared": lambda codes: codes[:, 0].copy(),
+    "by class": lambda codes: codes.transpose(1, 0, 2).copy().transpose(1, 0, 2),  # as OCC's
+    "csr": lambda codes: sparse.csr_matrix(codes[:, 0]),
+}
+
+
+@jit
+def scores_of(X, rows, codes, W, scale, b, s):
+    buffer = row_buffer(X, len(rows), W.shape[1])
+    gather(X, rows, buffer)
+    responses, out = np.empty((len(rows), len(b)), b.dtype), np.empty((len(rows), s), b.dtype)
+    code_scores(X, rows, buffer, codes, W, scale, b, responses, out)
+    return out
+
+
+@jit
+def add(X, rows, codes, slopes, W, b, g, unit, sum_W, c, local):
+    buffer = row_buffer(X, len(rows), W.shape[1])
+    gather(X, rows, buffer)
+    room = product_room(X, codes, len(rows), len(b) // len(g))
+    add_batch(X, rows, buffer, codes, slopes, W, b, g, unit, sum_W, c, local, room)
+
+
+@jit
+def gram_of(X, rows, codes, local, extra, m):
+    buffer = row_buffer(X, len(rows), X.shape[1])
+    gather(X, rows, buffer)
+    gram = np.empty((len(rows), len(rows)), X.dtype)
+    some_codes = np.full((len(rows), m), np.nan, X.dtype)
+    code_gram(X, rows, buffer, codes, local, extra, some_codes, gram)
+    return gram
+
+
+class Case(NamedTuple):
+    """Rows and codes as the loops take them, and dense: X (n, d), codes (n, s, m)."""
+
+    parts: tuple
+    kind: object
+    dense: np.ndarray
+    codes: np.ndarray
+    rtol: float
+
+    def weights(self, seed):
+        """Random weights in the layout of the loops, and the same as (s, m, d)."""
+        W = weights_for(self.kind(self.dense), S * M)
+        W[:] = np.random.default_rng(seed).normal(size=W.shape)
+        return W, as_models(W, self.kind is sparse.csr_matrix, M)
+
+    def same(self, got, expected):
+        assert got.dtype == self.dense.dtype
+        np.testing.assert_allclose(got, expected, rtol=self.rtol, atol=self.rtol)
+
+
+@pytest.fixture(params=[np.float64, np.float32], ids=["double", "single"])
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture(params=FORMS)
+def form(request):
+    return request.param
+
+
+@pytest.fixture(params=[np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+def case(request, form, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, D)) * (rng.random((N, D)) < 0.6)
+    codes = rng.normal(size=(N, S, M)) * (rng.random((N, S, M)) < 0.7)
+    X[3], codes[4] = 0, 0  # a row and a code of zeros
+    X, codes = X.astype(dtype), codes.astype(dtype)
+    parts = compiled_form(request.param(X)), compiled_form(FORMS[form](codes))
+    if form != "by class":
+        codes = np.repeat(codes[:, :1], S, axis=1)
+    return Case(parts, request.param, X, codes, 1e-12 if dtype == np.float64 else 1e-5)
+
+
+def test_scores(case, dtype):
+    X, codes = case.parts
+    W, models = case.weights(1)
+    b = np.random.default_rng(2).normal(size=S * M).astype(dtype)
+    got = scores_of(X, ROWS, codes, W, dtype(0.3), b, S)
+    responses = 0.3 * np.einsum("nd,smd->nsm", case.dense[ROWS], models) + b.reshape(S, M)
+    case.same(got, np.einsum("nsm,nsm->ns", case.codes[ROWS], responses))
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("summing", [True, False])
+@pytest.mark.parametrize("n_moved", [0, 3, 6])  # loops for few rows, a product for many
+def test_additions(case, dtype, n_moved, summing, local):
+    X, codes = case.parts
+    W, models = case.weights(1)
+    sum_W, sums = case.weights(2) if summing else (np.empty((0, 0), dtype), None)
+    b, g = np.ones(S * M, dtype), np.ones(S, dtype)
+    slopes = np.random.default_rng(3).normal(size=(len(ROWS), S)).astype(dtype)
+    slopes[n_moved:, 1] = 0  # other scorers move by all rows
+    before, before_sums = models.copy(), None if sums is None else sums.copy()
+    add(X, ROWS, codes, slopes, W, b, g, dtype(0.5), sum_W, dtype(7.0), local)
+    some, rows = case.codes[ROWS], case.dense[ROWS]
+    update = 0.5 * np.einsum("ns,nsm,nd->smd", slopes, some, rows)
+    case.same(models, before + update)
+    if summing:
+        case.same(sums, before_sums + 7 * update)
+    case.same(b, 1 + local * np.einsum("ns,nsm->sm", slopes, some).ravel())
+    case.same(g, 1 + slopes.sum(axis=0))
+
+
+@pytest.mark.parametrize("extra", [0.0, 1.0])
+@pytest.mark.parametrize("local", [0.0, 1.0])
+def test_squared_norms(case, local, extra):
+    X, codes = case.parts
+    with_one = np.hstack([case.dense, np.full((N, 1), local)])
+    features = np.einsum("nsm,nd->snmd", case.codes, with_one).reshape(S, N, -1)
+    for y in range(S):
+        out = np.empty(N)
+        squared_norms(X, codes, y, local, extra, out)
+        np.testing.assert_allclose(out, (features[y] ** 2).sum(axis=1) + extra, rtol=case.rtol)
+
+
+@pytest.mark.parametrize("extra", [0.0, 1.0])
+@pytest.mark.parametrize("local", [0.0, 1.0])
+@pytest.mark.parametrize("form", ["shared", "csr"])
+@pytest.mark.parametrize("case", [np.asarray], indirect=True, ids=["dense"])
+def test_gram(case, dtype, local, extra):
+    got = gram_of(case.parts[0], ROWS, case.parts[1], dtype(local), dtype(extra), M)
+    with_one = np.hstack([case.dense, np.full((N, 1), local)])[ROWS]
+    features = np.einsum("nm,nd->nmd", case.codes[ROWS, 0], with_one).reshape(len(ROWS), -1)
+    case.same(got, features @ features.T + extra)
