@@ -282,14 +282,15 @@ class LLSVMClassifier(LocallyLinearClassifier):
         shared = {"local": self._has_local, "extra": self._has_global}
         starts = (getattr(self, "_dual", None) if self.warm_start else None) or []
         competing = self.multi_class == "crammer_singer"
-        shape = (len(y), len(self.classes_)) if competing else (len(y),)
+        n, n_classes = len(y), len(self.classes_)
+        shape = (n, n_classes) if competing else (n,)
         if len(starts) != (1 if competing else self._n_scorers) or starts[0].shape != shape:
             starts = []  # of other rows or another kind of problem
         problems: list[DualProblem] = []
         if competing:
             start = starts[0] if starts else None
             problems.append(
-                CompetingDual(X, codes, y, shape[1], weights, self.alpha_, start=start, **shared)
+                CompetingDual(X, codes, y, n_classes, weights, self.alpha_, start=start, **shared)
             )
         else:
             for k in range(self._n_scorers):
