@@ -23,13 +23,16 @@ class AveragedWeights:
     X : {ndarray, csr} of shape (n, d)
         Only its kind, width and dtype are used.
     n_scorers, n_models : int
+    settings : object
+        What the procedure's passes need to know, `alpha` and `penalize_intercept` among it.
     """
 
     sums: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
     averaged: tuple[float, float]  # sum of the scales, number of iterates
 
-    def __init__(self, X: Any, n_scorers: int, n_models: int) -> None:
-        self.n_scorers, self.n_models = n_scorers, n_models
+    def __init__(self, X: Any, n_scorers: int, n_models: int, settings: Any) -> None:
+        self.n_scorers, self.n_models, self.settings = n_scorers, n_models, settings
+        self.t = 0.0  # step counter
         self.is_sparse = sparse.issparse(X)
         self.W = weights_for(X, n_scorers * n_models)
         self.b = np.zeros(n_scorers * n_models, X.dtype)
@@ -99,7 +102,7 @@ class AveragedWeights:
             "intercept_": g,
         }
 
-    def squared_norm(self, with_intercepts: bool) -> float:
-        """``||W||^2``, with the intercepts if asked."""
-        parts = (self.W, self.b, self.g) if with_intercepts else (self.W,)
-        return sum(float(np.vdot(part, part)) for part in parts)
+    def penalty(self) -> float:
+        """``alpha/2 ||W||^2``, with the intercepts if they are penalised."""
+        parts = (self.W, self.b, self.g) if self.settings.penalize_intercept else (self.W,)
+        return 0.5 * self.settings.alpha * sum(float(np.vdot(part, part)) for part in parts)

@@ -80,9 +80,7 @@ class CCCP(AveragedWeights):
     """
 
     def __init__(self, X: Any, n_classes: int, settings: CCCPSettings) -> None:
-        super().__init__(X, n_classes, settings.n_models)
-        self.settings = settings
-        self.t = 0.0
+        super().__init__(X, n_classes, settings.n_models, settings)
 
     def start(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
               rng: np.random.Generator) -> float:  # fmt: skip
@@ -119,7 +117,3 @@ class CCCP(AveragedWeights):
         if average:
             self.averaged = averaged
         return total_loss / float(weights.sum()) + self.penalty()
-
-    def penalty(self) -> float:
-        """``alpha/2 ||W||^2``, with the intercepts if they are penalised."""
-        return 0.5 * self.settings.alpha * self.squared_norm(self.settings.penalize_intercept)

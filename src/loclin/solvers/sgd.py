@@ -48,12 +48,7 @@ class SGDSettings:
 
 
 class SGD(AveragedWeights):
-    """The state of the descent: weights, step counter, running average."""
-
-    def __init__(self, X: Any, n_scorers: int, n_models: int, settings: SGDSettings) -> None:
-        super().__init__(X, n_scorers, n_models)
-        self.settings = settings
-        self.t = 0.0
+    """The state of the descent; its settings are `SGDSettings`."""
 
     def iterate(self, X: Any, codes: Any, y: NDArray[Any], weights: NDArray[Any],
                 rng: np.random.Generator, *, average: bool = False) -> float:  # fmt: skip
@@ -73,10 +68,6 @@ class SGD(AveragedWeights):
         if average:
             self.averaged = averaged
         return total_loss / float(weights.sum()) + self.penalty()
-
-    def penalty(self) -> float:
-        """``alpha/2 ||W||^2``, with the intercepts if they are penalised."""
-        return 0.5 * self.settings.alpha * self.squared_norm(self.settings.penalize_intercept)
 
 
 class SGDFit:
