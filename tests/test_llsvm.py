@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from loclin import LLSVMClassifier
-from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
+from loclin.codings import OrthogonalCoding, SoftAssignmentCoding, TangentCoding
 from loclin.datasets import load, make_xor
 from loclin.losses import LOSSES
 from loclin.solvers.rows_fast import as_models
@@ -686,6 +686,17 @@ def test_a_class_that_comes_late(digits, coding, kind):
     assert 3 not in y[order][:100]
     stream(model, kind(X), y, 100, None, n_passes=3)
     assert model.score(X, y) > 0.97
+
+
+def test_a_seed_reaches_the_coding_within_a_coding(digits):
+    X, y = digits[0][:200], digits[1][:200]
+    coding = TangentCoding(SoftAssignmentCoding(5, 3, anchors="random"), 2)
+    first, second, other = (
+        LLSVMClassifier(coding, max_iter=2, random_state=seed).fit(X, y) for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first.local_coef_, second.local_coef_)
+    assert not np.array_equal(first.coding_.anchors_, other.coding_.anchors_)
+    assert coding.coding.random_state is None
 
 
 def test_codes_of_a_class_need_its_rows_in_the_first_chunk(digits):

@@ -37,9 +37,11 @@ def fitted_coding(coding: Any, X: Any, y: NDArray[Any], rng: np.random.Generator
     ValueError
         If the coding was frozen on other features or classes.
     """
-    coding = clone(coding)
-    if coding.get_params(deep=False).get("random_state", 0) is None:
-        coding.set_params(random_state=int(rng.integers(2**31 - 1)))
+    given, coding = coding, clone(coding)
+    if coding is not given:  # a frozen one is itself
+        parameters = sorted(coding.get_params().items())
+        unseeded = [k for k, v in parameters if v is None and k.split("__")[-1] == "random_state"]
+        coding.set_params(**{name: int(rng.integers(2**31 - 1)) for name in unseeded})
     coding.fit(X, y)
     width = getattr(coding, "n_features_in_", X.shape[1])
     if width != X.shape[1]:
