@@ -220,6 +220,10 @@ def newsgroups() -> dict[str, float]:
     chosen = model.set_params(**search.best_params_)
     chosen.set_params(alpha=chosen.alpha / 1.5)
     _, seconds, memory = measured(partial(chosen.fit, X, y))
+    errors = [
+        100 * (1 - chosen.set_params(coding__random_state=seed).fit(X, y).score(X_test, y_test))
+        for seed in range(5)
+    ]
     return {
         "seconds": seconds,
         "MB": memory,
@@ -230,7 +234,8 @@ def newsgroups() -> dict[str, float]:
         "bandwidth": chosen.coding_.bandwidth_,
         "neighbours": chosen.coding_.n_neighbors,
         "CV error": 100 * (1 - search.best_score_),
-        "test error": 100 * (1 - chosen.score(X_test, y_test)),
+        "test error, mean of 5 seeds": float(np.mean(errors)),
+        "deviation": float(np.std(errors, ddof=1)),
         "LinearSVC C": linear.best_params_["C"],
         "LinearSVC CV error": 100 * (1 - linear.best_score_),
         "LinearSVC test error": 100 * (1 - linear.score(X_test, y_test)),
