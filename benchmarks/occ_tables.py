@@ -68,7 +68,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
         "tol": 0.1,
         "max_iter": 200,
     },
-    "lib": {"bias": "global", "solver": "dual_cd", "tol": 0.1, "max_iter": 200},
+    "lib": {"bias": "global", "solver": "dual_cd", "tol": 0.01, "max_iter": 500},
     "peg": {"bias": "local"},  # max_iter: 1e6 rows, as the paper's Table 3
     "llsvm": {"bias": "local", "max_iter": 10, "tol": 0.0},
 }

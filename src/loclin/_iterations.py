@@ -49,3 +49,26 @@ def warn_of_gap(iterations: Iterations, max_iter: int, tol: float) -> None:
             ConvergenceWarning,
             stacklevel=5,
         )
+
+
+class WeightsOnCodes:
+    """Iterations over a column of ones: their weights are the constants that the models say."""
+
+    def __init__(self, iterations: Any, n_features: int) -> None:
+        self.iterations, self.n_features = iterations, n_features
+
+    @property
+    def gap(self) -> float | None:
+        """Duality gap over the objective; None where the solver has none."""
+        return self.iterations.gap
+
+    def iterate(self, *, average: bool) -> float:
+        """Run one iteration."""
+        return self.iterations.iterate(average=average)
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of the model as it stands, with models that see nothing of X."""
+        found = self.iterations.attributes()
+        weights = np.ascontiguousarray(found["local_coef_"][:, :, 0])
+        nothing = np.broadcast_to(np.zeros((), weights.dtype), (*weights.shape, self.n_features))
+        return found | {"local_coef_": nothing, "local_intercept_": weights}

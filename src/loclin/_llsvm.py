@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from loclin import _scores
-from loclin._base import Iterations, LocallyLinearClassifier
+from loclin._base import LocallyLinearClassifier
 from loclin._checks import check_flag, check_number, check_option
 from loclin._encode import (
     belongs_to_classes,
@@ -19,6 +19,7 @@ from loclin._encode import (
     encode,
     fitted_coding,
 )
+from loclin._iterations import Iterations, WeightsOnCodes
 from loclin._rows import Rows
 from loclin.codings import SoftAssignmentCoding
 from loclin.losses import LOSSES
@@ -275,7 +276,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
             if continued:
                 solver.set_models(*self._trained_models())
             fit = SGDFit(solver, trained, codes, rng, passed)
-        return fit if self.weights == "linear" else _WeightsOnCodes(fit, rows.X.shape[1])
+        return fit if self.weights == "linear" else WeightsOnCodes(fit, rows.X.shape[1])
 
     def _begin_dual(self, rows: Rows, codes: Any, rng: np.random.Generator) -> DualFit:
         X, y, weights = rows
@@ -319,7 +320,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         self.objective_ = [objective]
         stream = self._stream
         if self.weights == "constant":
-            stream = _WeightsOnCodes(stream, rows.X.shape[1])
+            stream = WeightsOnCodes(stream, rows.X.shape[1])
         for name, value in stream.attributes().items():
             setattr(self, name, value)
 
@@ -392,23 +393,3 @@ def _default_coding(n_samples: int) -> SoftAssignmentCoding:
     """Soft assignment with the paper's 100 anchors and 8 neighbours; fewer for few rows."""
     n_anchors = min(100, max(1, n_samples // 10))
     return SoftAssignmentCoding(n_anchors, n_neighbors=min(8, n_anchors))
-
-
-class _WeightsOnCodes:
-    """Iterations over a column of ones: their weights are the constants that the models say."""
-
-    def __init__(self, iterations: Any, n_features: int) -> None:
-        self.iterations, self.n_features = iterations, n_features
-
-    @property
-    def gap(self) -> float | None:
-        return self.iterations.gap
-
-    def iterate(self, *, average: bool) -> float:
-        return self.iterations.iterate(average=average)
-
-    def attributes(self) -> dict[str, Any]:
-        found = self.iterations.attributes()
-        weights = np.ascontiguousarray(found["local_coef_"][:, :, 0])
-        nothing = np.broadcast_to(np.zeros((), weights.dtype), (*weights.shape, self.n_features))
-        return found | {"local_coef_": nothing, "local_intercept_": weights}

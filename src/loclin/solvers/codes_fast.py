@@ -66,85 +66,85 @@ def _ndim(codes) -> int:
 @overload(code_scores, jit_options=JIT_OPTIONS)
 def _code_scores(X, rows, buffer, codes, W, scale, b, responses, out):
     if _ndim(codes) == 2 and is_dense(X):
-
-        def all_models_transposed(X, rows, buffer, codes, W, scale, b, responses, out):
-            # With one row of the product a model, sums over models run along the batch: no sum
-            # within a vector register is needed.
-            n, s, m = rows.shape[0], out.shape[1], codes.shape[1]
-            by_model = responses.reshape(-1)[: s * m * n].reshape((s * m, n))
-            np.dot(W, buffer[:n].T, by_model)
-            some_codes = np.empty((m, n), b.dtype)
-            for i in range(n):
-                for j in range(m):
-                    some_codes[j, i] = codes[rows[i], j]
-            total = np.empty(n, b.dtype)
-            for y in range(s):
-                total[:] = 0
-                for j in range(m):
-                    at = y * m + j
-                    for i in range(n):
-                        total[i] += some_codes[j, i] * (scale * by_model[at, i] + b[at])
-                for i in range(n):
-                    out[i, y] = total[i]
-
-        return all_models_transposed
+        return _scores_along_the_batch
     if _ndim(codes):
-        a_scorer = _ndim(codes) == 3
+        return _scores_of_all_models(_ndim(codes) == 3)
+    return _scores_of_few_models if is_dense(X) else _scores_of_few_models_and_features
 
-        def all_models(X, rows, buffer, codes, W, scale, b, responses, out):
-            s = out.shape[1]
-            m = b.shape[0] // s
-            score(X, rows, buffer, W, 0, s * m, responses)
-            for i in range(rows.shape[0]):
-                row = rows[i]
-                for y in range(s):
-                    total = b.dtype.type(0)
-                    for j in range(m):
-                        at = y * m + j
-                        code = codes[row, y, j] if a_scorer else codes[row, j]
-                        total += code * (scale * responses[i, at] + b[at])
-                    out[i, y] = total
 
-        return all_models
-    if is_dense(X):
+def _scores_along_the_batch(X, rows, buffer, codes, W, scale, b, responses, out):
+    # With one row of the product a model, sums over models run along the batch: no sum within a
+    # vector register is needed.
+    n, s, m = rows.shape[0], out.shape[1], codes.shape[1]
+    by_model = responses.reshape(-1)[: s * m * n].reshape((s * m, n))
+    np.dot(W, buffer[:n].T, by_model)
+    some_codes = np.empty((m, n), b.dtype)
+    for i in range(n):
+        for j in range(m):
+            some_codes[j, i] = codes[rows[i], j]
+    total = np.empty(n, b.dtype)
+    for y in range(s):
+        total[:] = 0
+        for j in range(m):
+            at = y * m + j
+            for i in range(n):
+                total[i] += some_codes[j, i] * (scale * by_model[at, i] + b[at])
+        for i in range(n):
+            out[i, y] = total[i]
 
-        def few_models(X, rows, buffer, codes, W, scale, b, responses, out):
-            values, columns, starts = codes
-            s = out.shape[1]
-            m = b.shape[0] // s
-            for i in range(rows.shape[0]):
-                for y in range(s):
-                    total = b.dtype.type(0)
-                    for e in range(starts[rows[i]], starts[rows[i] + 1]):
-                        at = y * m + columns[e]
-                        product = b.dtype.type(0)
-                        for f in range(W.shape[1]):
-                            product += W[at, f] * buffer[i, f]
-                        total += values[e] * (scale * product + b[at])
-                    out[i, y] = total
 
-        return few_models
-
-    def few_models_and_features(X, rows, buffer, codes, W, scale, b, responses, out):
-        data, features, row_starts = X
-        values, columns, starts = codes
+def _scores_of_all_models(a_scorer):
+    def scores(X, rows, buffer, codes, W, scale, b, responses, out):
         s = out.shape[1]
         m = b.shape[0] // s
+        score(X, rows, buffer, W, 0, s * m, responses)
         for i in range(rows.shape[0]):
-            first, stop = starts[rows[i]], starts[rows[i] + 1]
+            row = rows[i]
             for y in range(s):
-                out[i, y] = 0
-                for e in range(first, stop):
-                    out[i, y] += values[e] * b[y * m + columns[e]]
-            for entry in range(row_starts[rows[i]], row_starts[rows[i] + 1]):
-                f, x = features[entry], scale * data[entry]
-                for y in range(s):
-                    total = b.dtype.type(0)
-                    for e in range(first, stop):
-                        total += values[e] * W[f, y * m + columns[e]]
-                    out[i, y] += x * total
+                total = b.dtype.type(0)
+                for j in range(m):
+                    at = y * m + j
+                    code = codes[row, y, j] if a_scorer else codes[row, j]
+                    total += code * (scale * responses[i, at] + b[at])
+                out[i, y] = total
 
-    return few_models_and_features
+    return scores
+
+
+def _scores_of_few_models(X, rows, buffer, codes, W, scale, b, responses, out):
+    values, columns, starts = codes
+    s = out.shape[1]
+    m = b.shape[0] // s
+    for i in range(rows.shape[0]):
+        for y in range(s):
+            total = b.dtype.type(0)
+            for e in range(starts[rows[i]], starts[rows[i] + 1]):
+                at = y * m + columns[e]
+                product = b.dtype.type(0)
+                for f in range(W.shape[1]):
+                    product += W[at, f] * buffer[i, f]
+                total += values[e] * (scale * product + b[at])
+            out[i, y] = total
+
+
+def _scores_of_few_models_and_features(X, rows, buffer, codes, W, scale, b, responses, out):
+    data, features, row_starts = X
+    values, columns, starts = codes
+    s = out.shape[1]
+    m = b.shape[0] // s
+    for i in range(rows.shape[0]):
+        first, stop = starts[rows[i]], starts[rows[i] + 1]
+        for y in range(s):
+            out[i, y] = 0
+            for e in range(first, stop):
+                out[i, y] += values[e] * b[y * m + columns[e]]
+        for entry in range(row_starts[rows[i]], row_starts[rows[i] + 1]):
+            f, x = features[entry], scale * data[entry]
+            for y in range(s):
+                total = b.dtype.type(0)
+                for e in range(first, stop):
+                    total += values[e] * W[f, y * m + columns[e]]
+                out[i, y] += x * total
 
 
 @overload(add_code, jit_options=JIT_OPTIONS)

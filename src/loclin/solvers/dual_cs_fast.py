@@ -82,8 +82,7 @@ def competing_pass(X, codes, labels, bounds, active, a, all_scores, W, b, g, squ
         moved = False
         for sweep in range(_SWEEPS if n > 1 else 1):
             for i in range(n):
-                row, label = rows[i], labels[rows[i]]
-                curve = squares[row]
+                row, label, curve = rows[i], labels[rows[i]], squares[rows[i]]
                 if sweep == 0:
                     settled[i] = False
                     for y in range(s):
