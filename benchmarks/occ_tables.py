@@ -170,7 +170,10 @@ PLANES = {
 
 
 class Problem(NamedTuple):
-    """A set in float32, divided by the largest training value, and its counted training rows."""
+    """A set in float32, its values from 0 to 1, and its counted training rows.
+
+    The planes are those of X as it is, not centred: the background of USPS, -1 in the file, is 0.
+    """
 
     name: str
     X: NDArray[Any]
@@ -182,8 +185,10 @@ class Problem(NamedTuple):
 
 def problem_named(name: str) -> Problem:
     data = load(name)
-    peak = np.float32(data.X_train.max())
-    X, X_test = data.X_train.astype(np.float32) / peak, data.X_test.astype(np.float32) / peak
+    low, high = np.float32(data.X_train.min()), np.float32(data.X_train.max())
+    X, X_test = (
+        (part.astype(np.float32) - low) / (high - low) for part in (data.X_train, data.X_test)
+    )
     counted = min(COUNTED.get(name, len(X)), len(X))
     return Problem(name, X, data.y_train, X_test, data.y_test, counted)
 
@@ -372,7 +377,7 @@ def settings_of(name: str, problem: Problem, size: int) -> dict[str, Any]:
         "how": row.how, "coding": row.coding and row.coding.__name__, "size": size,
         "knobs": row.knobs, "learner": LEARNERS.get(row.how), "prepare": list(PREPARE),
         "coarse": COARSE, "limits": LIMITS, "folds": FOLDS, "cv_rows": cv_rows(name, problem.name),
-        "counted": problem.counted, "shape": problem.X.shape,
+        "counted": problem.counted, "shape": problem.X.shape, "values": "0 to 1",
     } | ({"loss": "chosen, squared first"} if row.how in LOSS_CHOSEN else {})  # fmt: skip
 
 
