@@ -17,10 +17,14 @@ from loclin._pooling_fast import (
     respond,
 )
 from loclin.losses import loss_slope, loss_value
-from loclin.solvers.rows_fast import add_outer, gather, row_buffer, score, squared_norm
-
-# Weights are kept as scale * W; below this the scale is multiplied out.
-_SMALLEST_SCALE = 1e-4
+from loclin.solvers.rows_fast import (
+    SMALLEST_SCALE,
+    add_outer,
+    gather,
+    row_buffer,
+    score,
+    squared_norm,
+)
 
 
 @jit
@@ -204,7 +208,7 @@ def sgd_pass(X, y, weights, order, codes, W, b, sums, averaged, t, alpha, q, los
                 if penalize_intercept:
                     b *= dtype(radius / bound)
                 bound = radius
-        if scale < _SMALLEST_SCALE:
+        if scale < SMALLEST_SCALE:
             W *= dtype(scale)
             c /= scale
             scale = 1.0

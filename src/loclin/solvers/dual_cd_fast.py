@@ -15,13 +15,13 @@ import math
 import numpy as np
 
 from loclin._jit import jit
-from loclin.losses import loss_conjugate, loss_value
+from loclin.losses import Loss, loss_conjugate, loss_value
 from loclin.solvers.codes_fast import add_batch, code_gram, code_scores, product_room
 from loclin.solvers.rows_fast import gather, row_buffer
 
-_HINGE = 0  # of losses.Loss
+_HINGE = int(Loss.HINGE)
 # Sweeps over a block of rows whose kernel is at hand.
-_SWEEPS = 3
+SWEEPS = 3
 
 
 @jit
@@ -61,11 +61,11 @@ def dual_pass(X, codes, target, bounds, loss, active, a, all_scores, W, b, g, sq
         rows = active[first : min(first + block, active.shape[0])]
         n = rows.shape[0]
         gather(X, rows, buffer)
-        code_scores(X, rows, buffer, codes, W, b.dtype.type(1), b, responses, scores)
+        code_scores(X, rows, buffer, codes, W, one, b, responses, scores)
         if n > 1:
             code_gram(X, rows, buffer, codes, local, extra, some_codes, gram)
         moved = False
-        for sweep in range(_SWEEPS if n > 1 else 1):
+        for sweep in range(SWEEPS if n > 1 else 1):
             for i in range(n):
                 row = rows[i]
                 if sweep == 0:

@@ -17,10 +17,8 @@ import numpy as np
 
 from loclin._jit import jit
 from loclin.solvers.codes_fast import add_batch, code_gram, code_scores, product_room
+from loclin.solvers.dual_cd_fast import SWEEPS
 from loclin.solvers.rows_fast import gather, row_buffer
-
-# Sweeps over a block of rows whose kernel is at hand.
-_SWEEPS = 3
 
 
 @jit
@@ -80,7 +78,7 @@ def competing_pass(X, codes, labels, bounds, active, a, all_scores, W, b, g, squ
         if n > 1:
             code_gram(X, rows, buffer, codes, local, extra, some_codes, gram)
         moved = False
-        for sweep in range(_SWEEPS if n > 1 else 1):
+        for sweep in range(SWEEPS if n > 1 else 1):
             for i in range(n):
                 row, label, curve = rows[i], labels[rows[i]], squares[rows[i]]
                 if sweep == 0:

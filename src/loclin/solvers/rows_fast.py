@@ -18,6 +18,8 @@ from scipy import sparse
 
 from loclin._jit import read_only
 
+# Procedures keep weights as scale * W; below this they multiply the scale out.
+SMALLEST_SCALE = 1e-4
 JIT_OPTIONS = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 
 

@@ -9,10 +9,7 @@ import numpy as np
 from loclin._jit import jit
 from loclin.losses import loss_slope, loss_value
 from loclin.solvers.codes_fast import add_batch, code_scores, product_room
-from loclin.solvers.rows_fast import gather, row_buffer
-
-# Weights are kept as scale * W; below this the scale is multiplied out.
-_SMALLEST_SCALE = 1e-4
+from loclin.solvers.rows_fast import SMALLEST_SCALE, gather, row_buffer
 
 
 @jit
@@ -99,7 +96,7 @@ def sgd_pass(X, codes, y, weights, order, W, b, g, sums, averaged, t, alpha, los
                       local, room)  # fmt: skip
         if not extra:
             g[:] = 0
-        if scale < _SMALLEST_SCALE:
+        if scale < SMALLEST_SCALE:
             W *= dtype(scale)
             c /= scale
             scale = 1.0
