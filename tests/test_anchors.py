@@ -55,6 +55,31 @@ def test_too_many_anchors_are_clipped_with_one_warning(X, how):
     assert len(caught) == 1
 
 
+def test_anchors_of_each_class(X):
+    y = np.array(["b"] * 50 + ["a"] * 8 + ["c"] * 2)
+    anchors = make_anchors(X, 12, "kmeans_per_class", random_state=0, y=y)
+    # The two rows of c; of the other ten anchors five are means of rows of a, and five of b.
+    np.testing.assert_allclose(np.sort(anchors[10:], axis=0), np.sort(X[58:], axis=0))
+    for c, part in (("a", anchors[:5]), ("b", anchors[5:10])):
+        rows = X[y == c]
+        regions = cdist(rows, part).argmin(axis=1)
+        means = [rows[regions == j].mean(axis=0) for j in range(5)]
+        np.testing.assert_allclose(part, means)
+
+
+def test_anchors_of_each_class_need_classes_and_an_anchor_each(X):
+    y = np.arange(60) % 3
+    with pytest.raises(ValueError, match="'kmeans_per_class' need y"):
+        make_anchors(X, 5, "kmeans_per_class")
+    with pytest.raises(ValueError, match=r"n_anchors=2 is too small.*there are 3 classes"):
+        make_anchors(X, 2, "kmeans_per_class", y=y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        make_anchors(X, 5, "kmeans_per_class", y=y[:9])
+    with pytest.warns(UserWarning, match="Using n_anchors=3") as caught:
+        make_anchors(np.repeat(X[:3], 5, axis=0), 9, "kmeans_per_class", y=np.repeat([0, 1, 2], 5))
+    assert len(caught) == 1
+
+
 def test_given_anchors_are_copied(X):
     anchors = make_anchors(X, 100, X[:3])
     np.testing.assert_array_equal(anchors, X[:3])
@@ -66,7 +91,7 @@ def test_given_anchors_are_copied(X):
     [
         ((0, "kmeans"), ValueError, "n_anchors=0 is not valid"),
         ((2.5, "random"), TypeError, "n_anchors=2.5 has type float"),
-        ((3, "grid"), ValueError, r"how='grid' is not valid; use one of \['kmeans', 'random'\]"),
+        ((3, "grid"), ValueError, r"how='grid' is not valid; use one of \['kmeans', 'kmeans_per"),
         ((3, None), ValueError, "how=None is not valid"),
         ((3, np.ones((2, 4))), ValueError, r"anchors has shape \(2, 4\); X has 5 features"),
     ],

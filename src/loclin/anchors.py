@@ -1,8 +1,8 @@
 """Where anchors and anchor planes come from, and which anchors are nearest.
 
-`make_anchors` gives the anchors of a coding, (n_anchors, n_features): by k-means, drawn from the
-rows, or as the user gave them. `nearest_anchors` finds the nearest of them, and `anchor_planes` the
-planes of orthogonal coordinate coding.
+`make_anchors` gives the anchors of a coding, (n_anchors, n_features): by k-means over all rows or
+over those of each class, drawn from the rows, or as the user gave them. `nearest_anchors` finds the
+nearest of them, and `anchor_planes` the planes of orthogonal coordinate coding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.sparse.linalg import svds
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import (
+    check_array,
+    check_consistent_length,
+    check_random_state,
+    column_or_1d,
+)
 
 from loclin._checks import check_number
 
@@ -30,7 +35,7 @@ __all__ = [
     "random_anchors",
 ]
 
-_SOURCES = ("kmeans", "random")
+_SOURCES = ("kmeans", "kmeans_per_class", "random")
 _KMEANS_ROWS = 20_000  # beyond, k-means on mini-batches: a few passes instead of a hundred
 _BLOCK = 2**19  # numbers a block: stays near the processor
 _SMALL_SIDE = 3000  # up to here a sparse matrix gets all its singular vectors
@@ -62,7 +67,7 @@ def row_blocks(n_rows: int, row_size: int) -> Iterator[slice]:
 
 
 def make_anchors(
-    X: Any, n_anchors: int = 100, how: Any = "kmeans", random_state: Any = None
+    X: Any, n_anchors: int = 100, how: Any = "kmeans", random_state: Any = None, y: Any = None
 ) -> NDArray[Any]:
     """Anchors for the rows of X, from the source that `how` names.
 
@@ -72,10 +77,14 @@ def make_anchors(
         Training rows.
     n_anchors : int, default=100
         How many; the papers' number. Not used where `how` is an array.
-    how : {"kmeans", "random"} or array-like of shape (n_anchors, n_features), default="kmeans"
-        Centres of k-means, distinct rows at random, or these anchors (copied).
+    how : {"kmeans", "kmeans_per_class", "random"} or array-like of shape (n_anchors, n_features), \
+            default="kmeans"
+        Centres of k-means over all rows or over those of each class, distinct rows at random, or
+        these anchors (copied).
     random_state : int, RandomState instance or None, default=None
         Seed of k-means and of the draw.
+    y : array-like of shape (n_samples,) or None, default=None
+        Classes of the rows; used by "kmeans_per_class" only.
 
     Returns
     -------
@@ -98,6 +107,8 @@ def make_anchors(
     X = check_array(X, accept_sparse="csr", dtype=_FLOATS)
     if not isinstance(how, str):
         return _given_anchors(how, X)
+    if how == "kmeans_per_class":
+        return _class_anchors(X, y, n_anchors, random_state)
     source = kmeans_anchors if how == "kmeans" else random_anchors
     return source(X, n_anchors, random_state)
 
@@ -107,10 +118,16 @@ def kmeans_anchors(X: Any, n_anchors: int, random_state: Any = None) -> NDArray[
 
     Parameters, result and errors are those of `make_anchors`.
     """
+    X = _check(X, n_anchors)
+    centres = _centres(X, min(n_anchors, X.shape[0]), random_state)
+    clipped("n_anchors", n_anchors, len(centres), f"X has only {len(centres)} distinct clusters")
+    return centres
+
+
+def _centres(X: Any, wanted: int, random_state: Any) -> NDArray[Any]:
+    """Distinct centres of k-means, at most `wanted`."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
-    X = _check(X, n_anchors)
-    wanted = min(n_anchors, X.shape[0])
     whole = X.shape[0] <= _KMEANS_ROWS
     if whole:
         model = KMeans(wanted, n_init=1, random_state=random_state)
@@ -118,14 +135,42 @@ def kmeans_anchors(X: Any, n_anchors: int, random_state: Any = None) -> NDArray[
         batch = max(2048, 4 * wanted)
         model = MiniBatchKMeans(wanted, n_init=1, batch_size=batch, random_state=random_state)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # few distinct rows: said below
+        warnings.simplefilter("ignore", ConvergenceWarning)  # few distinct rows: said by the caller
         centres = model.fit(X).cluster_centers_.astype(X.dtype, copy=False)
     if whole:  # centres without rows repeat others, up to rounding
         kept = np.unique(model.labels_)
     else:  # they are not moved to rows in every pass
         kept = np.sort(np.unique(centres, axis=0, return_index=True)[1])
-    clipped("n_anchors", n_anchors, len(kept), f"X has only {len(kept)} distinct clusters")
     return np.ascontiguousarray(centres[kept])
+
+
+def _class_anchors(X: Any, y: Any, n_anchors: int, random_state: Any) -> NDArray[Any]:
+    """Centres of each class, in the order of the classes, in equal shares.
+
+    What a class with few rows cannot take goes to the others.
+    """
+    if y is None:
+        raise ValueError("Anchors by 'kmeans_per_class' need y, the classes of the rows.")
+    X = _check(X, n_anchors)
+    y = column_or_1d(y)
+    check_consistent_length(X, y)
+    classes, sizes = np.unique(y, return_counts=True)
+    if n_anchors < len(classes):
+        raise ValueError(
+            f"n_anchors={n_anchors} is too small for 'kmeans_per_class': there are {len(classes)} "
+            "classes, and each needs an anchor."
+        )
+    random_state = check_random_state(random_state)
+    shares, left = np.zeros_like(sizes), n_anchors
+    for turn, of_class in enumerate(np.argsort(sizes, kind="stable")):
+        shares[of_class] = min(sizes[of_class], left // (len(classes) - turn))
+        left -= shares[of_class]
+    centres = np.vstack(
+        [_centres(X[y == c], m, random_state) for c, m in zip(classes, shares, strict=True)]
+    )
+    reason = f"the classes have only {len(centres)} distinct clusters"
+    clipped("n_anchors", n_anchors, len(centres), reason)
+    return centres
 
 
 def random_anchors(X: Any, n_anchors: int, random_state: Any = None) -> NDArray[Any]:

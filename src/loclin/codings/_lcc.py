@@ -58,7 +58,8 @@ class LocalCoordinateCoding(AnchorCoding):
     max_samples : int or None, default=20000
         Alternate on at most this many rows, drawn at random: a few dozen rows an anchor place it
         well. None for all.
-    anchors : {"kmeans", "random"} or array-like of shape (n_anchors, n_features), default="kmeans"
+    anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
+            (n_anchors, n_features), default="kmeans"
         Where the anchors start.
     random_state : int, RandomState instance or None, default=None
 
@@ -98,8 +99,8 @@ class LocalCoordinateCoding(AnchorCoding):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             float32 stays float32; everything else becomes float64.
-        y : None
-            Not used.
+        y : array-like of shape (n_samples,) or None
+            Classes; used where `anchors` is "kmeans_per_class".
 
         Returns
         -------
@@ -113,7 +114,7 @@ class LocalCoordinateCoding(AnchorCoding):
         self._check_parameters()
         X = self._validate(X, dtype=[np.float64, np.float32])
         random_state = check_random_state(self.random_state)
-        anchors = make_anchors(X, self.n_anchors, self.anchors, random_state).astype(np.float64)
+        anchors = make_anchors(X, self.n_anchors, self.anchors, random_state, y).astype(np.float64)
         if self.max_samples is not None and self.max_samples < X.shape[0]:
             X = X[np.sort(random_state.choice(X.shape[0], self.max_samples, replace=False))]
         objective, better = self._alternate(X, anchors)

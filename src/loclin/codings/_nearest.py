@@ -46,8 +46,8 @@ class _NearestCoding(AnchorCoding):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             float32 stays float32; everything else becomes float64.
-        y : None
-            Not used.
+        y : array-like of shape (n_samples,) or None
+            Classes; used where `anchors` is "kmeans_per_class".
 
         Returns
         -------
@@ -63,7 +63,7 @@ class _NearestCoding(AnchorCoding):
         check_anchors("anchors", self.anchors)
         self._check_parameters()
         X = self._validate(X, dtype=[np.float64, np.float32])
-        self.anchors_ = make_anchors(X, self.n_anchors, self.anchors, self.random_state)
+        self.anchors_ = make_anchors(X, self.n_anchors, self.anchors, self.random_state, y)
         found = self._n_features_out = len(self.anchors_)
         reason = f"there are {found} anchors"
         self._n_neighbors = clipped("n_neighbors", self.n_neighbors, found, reason)
@@ -111,7 +111,8 @@ class SoftAssignmentCoding(_NearestCoding):
         The beta of eq. 2, above 0: the larger, the more the nearest anchor counts. "auto" takes
         1 / (median squared distance of the training rows to their k-th anchor), so that weights
         within a row differ by a factor of about e. It matters as much as anything else: tune it.
-    anchors : {"kmeans", "random"} or array-like of shape (n_anchors, n_features), default="kmeans"
+    anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
+            (n_anchors, n_features), default="kmeans"
         Where the anchors come from; given ones are used as they are.
     random_state : int, RandomState instance or None, default=None
 
@@ -163,7 +164,8 @@ class InverseDistanceCoding(_NearestCoding):
         How many anchors (the paper's number).
     n_neighbors : int, default=8
         How many of them count at a row (the paper's number).
-    anchors : {"kmeans", "random"} or array-like of shape (n_anchors, n_features), default="kmeans"
+    anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
+            (n_anchors, n_features), default="kmeans"
         Where the anchors come from; given ones are used as they are.
     random_state : int, RandomState instance or None, default=None
 
@@ -213,7 +215,8 @@ class LLCCoding(_NearestCoding):
     regularization : float, default=1e-4
         Above 0, as a part of the trace of C (the authors' number): the larger, the more equal
         the weights.
-    anchors : {"kmeans", "random"} or array-like of shape (n_anchors, n_features), default="kmeans"
+    anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
+            (n_anchors, n_features), default="kmeans"
         Where the anchors come from; given ones are used as they are.
     random_state : int, RandomState instance or None, default=None
 

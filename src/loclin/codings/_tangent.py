@@ -82,8 +82,8 @@ class TangentCoding(Coding):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             float32 stays float32; everything else becomes float64.
-        y : None
-            Not used.
+        y : array-like of shape (n_samples,) or None
+            Classes; used where the coding's anchors are "kmeans_per_class".
 
         Returns
         -------
@@ -105,7 +105,7 @@ class TangentCoding(Coding):
         X = self._validate(X, dtype=[np.float64, np.float32])
         n_features = X.shape[1]
         t = clipped("n_tangents", self.n_tangents, n_features, f"X has {n_features} features")
-        self.coding_ = clone(coding).fit(X)
+        self.coding_ = clone(coding).fit(X, y)
         self.anchors_ = self.coding_.anchors_
         self.tangents_ = np.zeros((len(self.anchors_), t, n_features), X.dtype)
         near = _near(X, self.anchors_, 2 * t)
