@@ -19,6 +19,7 @@ ESTIMATORS += [
     loclin.LLSVMClassifier(
         SoftAssignmentCoding(3, 2), weights="constant", max_iter=20, random_state=0
     ),
+    loclin.SAPLClassifier(share_anchors=False, weights="constant", max_iter=20, random_state=0),
 ]
 
 # A weight of two and a row given twice are the same problem but not the same path of stochastic

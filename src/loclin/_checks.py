@@ -41,6 +41,14 @@ def check_flag(name: str, value: Any) -> None:
         raise TypeError(f"{name}={value!r} has type {type(value).__name__}; use True or False.")
 
 
+def check_n_jobs(n_jobs: Any) -> None:
+    """Raise TypeError or ValueError unless `n_jobs` is None or an integer other than 0."""
+    if n_jobs is not None:
+        check_number("n_jobs", n_jobs, Integral, hint="or None; -1 means all processors")
+        if n_jobs == 0:
+            raise ValueError("n_jobs=0 is not valid; use None, 1 or more, or -1 for all.")
+
+
 def canonical(X: Any) -> Any:
     """Return a sparse matrix with one sorted entry for each nonzero; others as they are."""
     if sparse.issparse(X) and not X.has_canonical_format:

@@ -66,6 +66,10 @@ class WeightsOnCodes:
         """Run one iteration."""
         return self.iterations.iterate(average=average)
 
+    def learn(self, *arguments: Any) -> Any:
+        """Learn from some more rows of a stream."""
+        return self.iterations.learn(*arguments)
+
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the model as it stands, with models that see nothing of X."""
         found = self.iterations.attributes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy import sparse
 
 from loclin import _scores
 from loclin._base import LocallyLinearClassifier
-from loclin._checks import check_flag, check_number, check_option
+from loclin._checks import check_flag, check_n_jobs, check_number, check_option
 from loclin._encode import (
     belongs_to_classes,
     check_classes,
@@ -225,10 +224,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
                          hint='or "auto"')  # fmt: skip
         check_number("eta0", self.eta0, low=0, open_low=True)
         check_flag("penalize_intercept", self.penalize_intercept)
-        if self.n_jobs is not None:
-            check_number("n_jobs", self.n_jobs, Integral, hint="or None; -1 means all processors")
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs=0 is not valid; use None, 1 or more, or -1 for all.")
+        check_n_jobs(self.n_jobs)
         if self.solver == "dual_cd":
             self._check_dual()
 
@@ -376,13 +372,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
 
     def _class_scores(self, X: Any) -> NDArray[Any]:
         codes = encode(self.coding_, X)
-        if self.weights == "linear":
-            scores = _scores.coded_scores(X, codes, self.local_coef_, self.local_intercept_)
-        elif codes.ndim == 3:
-            scores = np.einsum("nsm,sm->ns", codes, self.local_intercept_)
-        else:
-            scores = codes @ self.local_intercept_.T
-        return scores + self.intercept_
+        coef = self.local_coef_ if self.weights == "linear" else None
+        return _scores.coded_scores(X, codes, coef, self.local_intercept_) + self.intercept_
 
     def _codes(self, X: Any) -> Any:
         codes = encode(self.coding_, X)

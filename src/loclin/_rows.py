@@ -48,7 +48,8 @@ def weigh(X: Any, labels: NDArray[Any], class_weights: NDArray[Any] | None, samp
     return Rows(X, labels, weights.astype(X.dtype))
 
 
-def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows]:
+def hold_out(rows: Rows, fraction: float, seed: int,
+             needed_by: str = "early_stopping=True") -> tuple[Rows, Rows]:  # fmt: skip
     """Split the rows, stratified, into those to learn from and those to watch.
 
     Raises
@@ -62,8 +63,8 @@ def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows]:
         )
     except ValueError as error:
         raise ValueError(
-            f"early_stopping=True cannot hold out validation_fraction={fraction} of {len(rows.y)} "
-            f"rows: {error} Give more rows or set early_stopping=False."
+            f"{needed_by} cannot hold out validation_fraction={fraction} of {len(rows.y)} rows: "
+            f"{error} Give more rows or do without."
         ) from error
     train, watched = (Rows(rows.X[part], rows.y[part], rows.weights[part]) for part in parts)
     return train, watched

@@ -72,7 +72,9 @@ def pooling_codes(X: Any, coef: NDArray[Any], intercept: NDArray[Any], q: float)
     return codes
 
 
-def coded_scores(X: Any, codes: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
+def coded_scores(
+    X: Any, codes: Any, coef: NDArray[Any] | None, intercept: NDArray[Any]
+) -> NDArray[Any]:
     """Score of every scorer with given codes: ``sum_j code_yj (w_yj . x + b_yj)``, (n, s).
 
     Parameters
@@ -80,9 +82,14 @@ def coded_scores(X: Any, codes: Any, coef: NDArray[Any], intercept: NDArray[Any]
     X : {ndarray, csr} of shape (n, d)
     codes : {ndarray, csr} of shape (n, m) or ndarray of shape (n, s, m)
         With a CSR matrix, a row meets only the models with a nonzero code.
-    coef : ndarray of shape (s, m, d)
+    coef : ndarray of shape (s, m, d) or None
+        None where the models say constants.
     intercept : ndarray of shape (s, m)
     """
+    if coef is None:
+        if codes.ndim == 3:
+            return np.einsum("nsm,sm->ns", codes, intercept)
+        return codes @ intercept.T
     s, m, _ = coef.shape
     if sparse.issparse(codes):
         return _scores_by_model(X, codes, coef) + codes @ intercept.T

@@ -79,7 +79,7 @@ class AveragedWeights:
         """What a pass that does not average takes for the sums."""
         return tuple(part[:0] for part in self.sums)
 
-    def current(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def current(self) -> tuple[NDArray[Any], ...]:
         """Mean of the iterates since averaging began, or the last iterate where it has not.
 
         Fresh arrays in the layout of `W`; the procedure goes on undisturbed.

@@ -25,7 +25,11 @@ _WORTH_A_PRODUCT = 4
 
 
 def code_scores(X, rows, buffer, codes, W, scale, b, responses, out):
-    """Scores of the gathered rows: ``sum_j code_j (scale w_yj . x + b_yj)``, (len(rows), s)."""
+    """Scores of the gathered rows: ``sum_j code_j (scale w_yj . x + b_yj)``, (len(rows), s).
+
+    With CSR codes, `responses` tells what the models at a row say, without the codes: scorer by
+    scorer, in the order of the row's entries.
+    """
 
 
 def add_code(X, row, buffer, i, codes, y, first, W, step):
@@ -116,14 +120,19 @@ def _scores_of_few_models(X, rows, buffer, codes, W, scale, b, responses, out):
     s = out.shape[1]
     m = b.shape[0] // s
     for i in range(rows.shape[0]):
+        first, stop = starts[rows[i]], starts[rows[i] + 1]
+        at_row = 0
         for y in range(s):
             total = b.dtype.type(0)
-            for e in range(starts[rows[i]], starts[rows[i] + 1]):
+            for e in range(first, stop):
                 at = y * m + columns[e]
                 product = b.dtype.type(0)
                 for f in range(W.shape[1]):
                     product += W[at, f] * buffer[i, f]
-                total += values[e] * (scale * product + b[at])
+                response = scale * product + b[at]
+                responses[i, at_row] = response
+                at_row += 1
+                total += values[e] * response
             out[i, y] = total
 
 
@@ -134,17 +143,20 @@ def _scores_of_few_models_and_features(X, rows, buffer, codes, W, scale, b, resp
     m = b.shape[0] // s
     for i in range(rows.shape[0]):
         first, stop = starts[rows[i]], starts[rows[i] + 1]
+        k = stop - first
         for y in range(s):
-            out[i, y] = 0
-            for e in range(first, stop):
-                out[i, y] += values[e] * b[y * m + columns[e]]
+            for e in range(k):
+                responses[i, y * k + e] = b[y * m + columns[first + e]]
         for entry in range(row_starts[rows[i]], row_starts[rows[i] + 1]):
             f, x = features[entry], scale * data[entry]
             for y in range(s):
-                total = b.dtype.type(0)
-                for e in range(first, stop):
-                    total += values[e] * W[f, y * m + columns[e]]
-                out[i, y] += x * total
+                for e in range(k):
+                    responses[i, y * k + e] += x * W[f, y * m + columns[first + e]]
+        for y in range(s):
+            total = b.dtype.type(0)
+            for e in range(k):
+                total += values[first + e] * responses[i, y * k + e]
+            out[i, y] = total
 
 
 @overload(add_code, jit_options=JIT_OPTIONS)

@@ -50,18 +50,26 @@ class SGDSettings:
 class SGD(AveragedWeights):
     """The state of the descent; its settings are `SGDSettings`."""
 
+    def mean_squared_norm(self, X: Any, codes: Any) -> float:
+        """Mean squared norm of the implicit features."""
+        return mean_squared_norm(X, codes, self.settings.local)
+
     def iterate(self, X: Any, codes: Any, y: NDArray[Any], weights: NDArray[Any],
                 rng: np.random.Generator, *, average: bool = False) -> float:  # fmt: skip
         """One pass over the rows. Return the objective.
 
         It is the running estimate gathered during the pass, with the penalty at its end.
         """
+        return self._pass(X, compiled_form(codes), None, y, weights, rng, average)
+
+    def _pass(self, X: Any, codes: Any, anchors: Any, y: NDArray[Any], weights: NDArray[Any],
+              rng: np.random.Generator, average: bool) -> float:  # fmt: skip
         if average:
             self.begin_average()
         s = self.settings
         order = rng.permutation(np.arange(len(y), dtype=np.int32))
         self.t, averaged, total_loss = sgd_fast.sgd_pass(
-            compiled_form(X), compiled_form(codes), y, weights, order, self.W, self.b, self.g,
+            compiled_form(X), codes, anchors, y, weights, order, self.W, self.b, self.g,
             self.sums if average else self.no_sums, self.averaged, self.t, s.alpha, int(s.loss),
             s.competing, s.batch_size, s.local, s.extra, s.penalize_intercept,
         )  # fmt: skip
@@ -107,7 +115,7 @@ class SGDStream(Stream):
         for first in range(0, n, _STREAM_BLOCK):
             block = slice(first, first + _STREAM_BLOCK)
             X, codes = features(rows.X[block])
-            norm2 = mean_squared_norm(X, codes, solver.settings.local)
+            norm2 = solver.mean_squared_norm(X, codes)
             constant = float(solver.settings.extra)
             used, weights = self.enter(X, rows.weights[block], norm2, alpha, constant)
             solver.forget_average()

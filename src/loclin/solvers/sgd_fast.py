@@ -8,6 +8,7 @@ import numpy as np
 
 from loclin._jit import jit
 from loclin.losses import loss_slope, loss_value
+from loclin.solvers.anchors_fast import average_anchors, code_batch, move_anchors
 from loclin.solvers.codes_fast import add_batch, code_scores, product_room
 from loclin.solvers.rows_fast import SMALLEST_SCALE, gather, row_buffer
 
@@ -46,8 +47,19 @@ def _find_slopes(rows, y, weights, scores, loss, competing, slopes):
 
 
 @jit
-def sgd_pass(X, codes, y, weights, order, W, b, g, sums, averaged, t, alpha, loss, competing, batch,
-             local, extra, penalize_intercept):  # fmt: skip
+def row_losses(scores, y, loss, out):
+    """Losses of the rows, one class against the rest, summed over the scorers."""
+    s = scores.shape[1]
+    for i in range(scores.shape[0]):
+        out[i] = 0
+        for k in range(s):
+            sign = 1.0 if y[i] == (k if s > 1 else 1) else -1.0
+            out[i] += loss_value(loss, sign * scores[i, k])
+
+
+@jit
+def sgd_pass(X, codes, anchors, y, weights, order, W, b, g, sums, averaged, t, alpha, loss,
+             competing, batch, local, extra, penalize_intercept):  # fmt: skip
     """One pass over the rows in `order`, in place: steps 1 / (alpha t), shrinkage (1 - 1 / t).
 
     The rows of a batch are scored together, before any of them updates the weights; their steps
@@ -73,6 +85,7 @@ def sgd_pass(X, codes, y, weights, order, W, b, g, sums, averaged, t, alpha, los
         rows = order[first : min(first + batch, order.shape[0])]
         n = rows.shape[0]
         gather(X, rows, buffer)
+        code_batch(anchors, rows, codes)
         code_scores(X, rows, buffer, codes, W, dtype(scale), b, responses, scores)
         if extra:
             for i in range(n):
@@ -91,6 +104,7 @@ def sgd_pass(X, codes, y, weights, order, W, b, g, sums, averaged, t, alpha, los
             b *= dtype(shrink)
             g *= dtype(shrink)
         if moved:
+            move_anchors(anchors, rows, codes, slopes, responses)
             slopes *= dtype(1.0 / (alpha * t))
             add_batch(X, rows, buffer, codes, slopes, W, b, g, dtype(1.0 / scale), sum_W, dtype(c),
                       local, room)  # fmt: skip
@@ -107,5 +121,6 @@ def sgd_pass(X, codes, y, weights, order, W, b, g, sums, averaged, t, alpha, los
                 sum_b[j] += dtype(n) * b[j]
             for k in range(s):
                 sum_g[k] += dtype(n) * g[k]
+            average_anchors(anchors, n)
     W *= dtype(scale)
     return t, (c / scale, n_averaged), total_loss

@@ -85,6 +85,6 @@ class Stream:
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the model as it stands."""
         solver = self.solver
-        models = solver.models(*(self.mean or (solver.W, solver.b, solver.g)))
+        models = solver.models(*(self.mean or solver.current()))
         before = int(self.followed[1]) if self.followed else 0
         return models | {"n_iter_": 1, "t_": self.n_seen + before}

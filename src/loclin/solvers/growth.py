@@ -1,0 +1,113 @@
+"""How many anchors: grow them where the loss is, until held-out risk stops falling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from loclin import _scores
+from loclin._encode import encode
+from loclin._rows import Rows
+from loclin.solvers.sapl import SAPL, written_by
+from loclin.solvers.sgd_fast import row_losses
+
+_PASSES = 10  # over the rows, with each number of anchors; the last two are averaged
+_GROWTH = 2  # anchors of a stage over those of the one before
+_GAIN = 0.02  # held-out risk must fall by this part of it to pay for more anchors
+_PATIENCE = 2  # stages without such a gain
+_UNUSED = 0.01  # an anchor with less than this part of an equal share of the codes is dropped
+
+
+def grown(
+    make: Callable[..., SAPL], first: Any, rows: Rows, watched: Rows, see: Callable[[Any], Any],
+    n_most: int, rng: np.random.Generator,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the model at the number of anchors with the least held-out risk.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(anchors, models or None)``: a solver that starts there.
+    first : ndarray of shape (m, d)
+        The first, few anchors.
+    rows, watched : Rows
+        To learn from and to watch.
+    see : callable
+        Rows as the models see them.
+    n_most : int
+        No more anchors than these.
+    rng : Generator
+
+    Returns
+    -------
+    found : dict
+        Fitted attributes.
+    """
+    anchors, models, waited = first, None, 0
+    best: tuple[float, dict[str, Any]] = np.inf, {}
+    while waited < _PATIENCE:
+        solver = make(anchors, models)
+        X = see(rows.X)
+        for turn in range(_PASSES):
+            late = turn >= _PASSES - 2
+            solver.iterate(X, rows.X, rows.y, rows.weights, rng, average=late)
+        found = solver.models(*solver.current())
+        losses, _ = losses_and_codes(solver, found, watched, see)
+        risk = float(np.average(losses, weights=watched.weights))
+        waited = 0 if risk < best[0] * (1 - _GAIN) else waited + 1
+        if not waited:
+            best = risk, found
+        if len(anchors) >= n_most:
+            break
+        anchors, models = split(solver, found, rows, see, n_most, rng)
+    return best[1]
+
+
+def losses_and_codes(solver: SAPL, found: dict[str, Any], rows: Rows,
+                     see: Callable[[Any], Any]) -> tuple[NDArray[Any], Any]:  # fmt: skip
+    """Losses of the rows, summed over the scorers, and their codes."""
+    codes = sparse.csr_matrix(
+        encode(written_by(found["anchors_"], solver.n_neighbors, found["bandwidth_"]), rows.X)
+    )
+    scores = _scores.coded_scores(
+        see(rows.X), codes, found["local_coef_"], found["local_intercept_"]
+    )
+    out = np.empty(len(rows.y))
+    row_losses(np.ascontiguousarray(scores), rows.y, int(solver.settings.loss), out)
+    return out, codes
+
+
+def split(solver: SAPL, found: dict[str, Any], rows: Rows, see: Callable[[Any], Any], n_most: int,
+          rng: np.random.Generator) -> tuple[NDArray[Any], dict[str, Any]]:  # fmt: skip
+    """Halve the anchors whose regions carry most loss, and drop those that code nothing.
+
+    The halves of an anchor are the two means of its rows, which count by their losses, and say what
+    it said.
+    """
+    from sklearn.cluster import KMeans
+
+    anchors = found["anchors_"]
+    losses, codes = losses_and_codes(solver, found, rows, see)
+    share = np.asarray(codes.sum(axis=0)).ravel() * len(anchors) / len(rows.y)
+    kept = np.flatnonzero(share > _UNUSED)
+    carried = np.asarray(codes.T @ (rows.weights * losses)).ravel()[kept]
+    wanted = min(int(np.ceil(_GROWTH * len(anchors))), n_most) - len(kept)
+    order = np.argsort(-carried, kind="stable")
+    halved = kept[order[: min(wanted, len(kept))]]
+    taken = np.concatenate([kept, halved])
+    at = anchors[taken]
+    owner = np.asarray(codes.argmax(axis=1)).ravel()
+    for half, j in zip(range(len(kept), len(taken)), halved, strict=True):
+        own = np.flatnonzero(owner == j)
+        if len(own) > 1:
+            seed = int(rng.integers(2**31 - 1))
+            pair = KMeans(2, n_init=1, random_state=seed).fit(
+                rows.X[own], sample_weight=losses[own] + losses.mean()
+            )
+            at[[np.flatnonzero(kept == j)[0], half]] = pair.cluster_centers_
+    names = ("local_coef_", "local_intercept_")
+    return at, found | {name: found[name][:, taken] for name in names}
