@@ -312,7 +312,9 @@ class SAPLClassifier(LocallyLinearClassifier):
     def _start(self, rows: Rows, rng: np.random.Generator, first: int | None = None) -> Any:
         """Return the coding that the descent starts from, with `first` anchors if given."""
         n_anchors, n_neighbors = self.n_anchors, self.n_neighbors
-        if n_anchors is None or first:
+        if not isinstance(self.anchors, str):
+            n_anchors = n_anchors or 1  # not used: given anchors are counted
+        elif n_anchors is None or first:
             n_anchors = min(first or 100, max(1, len(rows.y) // 10))
             n_neighbors = min(n_neighbors, n_anchors)
         return fitted_coding(

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import isabstract, isclass
+from inspect import isabstract, isclass, signature
 from typing import Any
 
 from loclin.cli._errors import InputError
@@ -147,14 +147,15 @@ def _key(name: str) -> str:
 def _own_spaces() -> dict[str, dict[str, Any]]:
     from scipy.stats import loguniform
 
+    by_anchors = {
+        "n_anchors": [25, 50, 100, 200],
+        "n_neighbors": [4, 8, 16],
+        "alpha*n/norm2": loguniform(0.001, 0.1),  # codes have squared norms of about 0.2
+    }
     return {
         "ML3Classifier": {"n_models": [8, 16, 32, 64], "alpha*n/norm2": loguniform(0.003, 0.3)},
-        # codes have squared norms of about 0.2
-        "LLSVMClassifier": {
-            "n_anchors": [25, 50, 100, 200],
-            "n_neighbors": [4, 8, 16],
-            "alpha*n/norm2": loguniform(0.001, 0.1),
-        },
+        "LLSVMClassifier": by_anchors,
+        "SAPLClassifier": by_anchors,
     }
 
 
@@ -174,13 +175,15 @@ def _own_systems() -> list[System]:
 
 
 def _seeded(made: type) -> Callable[..., Any]:
-    """Return a build function for a class of loclin; it puts a number of anchors into a coding."""
+    """Return a build function for a class of loclin; LL-SVM gets its anchors in a coding."""
 
     def build(seed: int, *, n_anchors: int = 0, n_neighbors: int = 8, **parameters: Any) -> Any:
         if n_anchors:
             from loclin.codings import SoftAssignmentCoding
 
-            parameters["coding"] = SoftAssignmentCoding(n_anchors, min(n_neighbors, n_anchors))
+            counts = {"n_anchors": n_anchors, "n_neighbors": min(n_neighbors, n_anchors)}
+            coded = "coding" in signature(made).parameters
+            parameters |= {"coding": SoftAssignmentCoding(**counts)} if coded else counts
         return made(random_state=seed, **parameters)
 
     return build

@@ -60,28 +60,47 @@ def average_anchors(anchors, n):
 
 
 @jit
-def nearest(squares, products, k, keys, columns):
-    """Columns of the k least ``squares - 2 products``, nearest first, and these numbers."""
+def nearest(squares, products, k, keys, columns, least, candidates):
+    """Columns of the k least ``squares - 2 products``, in any order, and these numbers.
+
+    Without branches to mispredict: anchors are dealt to 2 k lanes, and the k-th least of the lanes'
+    minima is a bound that few anchors besides the k nearest pass.
+    """
+    m = squares.shape[0]
+    for j in range(m):
+        products[j] = squares[j] - 2 * products[j]
+    lanes = min(least.shape[0], m)
+    least[:lanes] = products[:lanes]
+    for first in range(lanes, m, lanes):
+        for lane in range(min(lanes, m - first)):
+            least[lane] = min(least[lane], products[first + lane])
+    bound = math.inf
+    for one in range(lanes):
+        below = 0
+        for other in range(lanes):
+            below += least[other] <= least[one]
+        if below >= k:
+            bound = min(bound, least[one])
     found = 0
-    for j in range(squares.shape[0]):
-        key = squares[j] - 2 * products[j]
-        if found < k:
-            at = found
-            found += 1
-        elif key < keys[k - 1]:
-            at = k - 1
-        else:
-            continue
-        while at > 0 and keys[at - 1] > key:
-            keys[at], columns[at] = keys[at - 1], columns[at - 1]
-            at -= 1
-        keys[at], columns[at] = key, j
+    for j in range(m):
+        candidates[found] = j
+        found += products[j] <= bound
+    while found > k:
+        farthest = 0
+        for e in range(1, found):
+            if products[candidates[e]] >= products[candidates[farthest]]:
+                farthest = e
+        found -= 1
+        candidates[farthest] = candidates[found]
+    for e in range(k):
+        columns[e] = candidates[e]
+        keys[e] = products[candidates[e]]
 
 
 @jit
 def soften(bandwidth, keys):
     """Squared distances, up to a constant, to weights ``exp(-bandwidth distance)`` of sum one."""
-    least, total = keys[0], keys.dtype.type(0)
+    least, total = keys.min(), keys.dtype.type(0)
     for e in range(keys.shape[0]):
         keys[e] = math.exp(-bandwidth * (keys[e] - least))
         total += keys[e]
@@ -99,11 +118,13 @@ def _code_batch(anchors, rows, codes):
         gather(anchors.X, rows, anchors.buffer)
         score(anchors.X, rows, anchors.buffer, anchors.V, 0, anchors.squares.shape[0],
               anchors.products)  # fmt: skip
-        bandwidth = anchors.bandwidth[0]
+        bandwidth, m = anchors.bandwidth[0], anchors.squares.shape[0]
+        k = starts[1] - starts[0]
+        least, candidates = np.empty(2 * k, values.dtype), np.zeros(m + 1, np.int32)
         for i in range(rows.shape[0]):
             first, stop = starts[rows[i]], starts[rows[i] + 1]
-            nearest(anchors.squares, anchors.products[i], stop - first, values[first:stop],
-                    columns[first:stop])  # fmt: skip
+            nearest(anchors.squares, anchors.products[i], k, values[first:stop],
+                    columns[first:stop], least, candidates)  # fmt: skip
             soften(bandwidth, values[first:stop])
 
     return soft_assignment
@@ -179,14 +200,12 @@ def _descend(X, anchors, total):
             V, G, history = anchors.V, anchors.gradient, anchors.history
             unit = 2 * anchors.bandwidth[0]
             for j in range(V.shape[0]):
-                if total[j] != 0:
-                    length = 0.0
-                    for f in range(V.shape[1]):
-                        G[j, f] = unit * (G[j, f] - total[j] * V[j, f])
-                        length += G[j, f] * G[j, f]
+                length = 0.0
+                for f in range(V.shape[1]):
+                    G[j, f] = unit * (G[j, f] - total[j] * V[j, f])
+                    length += G[j, f] * G[j, f]
+                if length > 0:
                     history[j] += length
-                    if history[j] == 0:
-                        continue
                     step = V.dtype.type(anchors.rates[0] / math.sqrt(history[j]))
                     square = V.dtype.type(0)
                     for f in range(V.shape[1]):
