@@ -67,7 +67,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
         "weights": "constant",
         "bias": "global",
         "solver": "dual_cd",
-        "tol": 0.01,
+        "tol": 0.1,
         "max_iter": 200,
     },
     "lib": {"bias": "global", "solver": "dual_cd", "tol": 0.01, "max_iter": 200},

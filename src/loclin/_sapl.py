@@ -22,7 +22,7 @@ from loclin.solvers.sapl import SAPL, Together, against_the_rest, written_by
 from loclin.solvers.schedule import auto_alpha, stable_eta0, step_offset
 from loclin.solvers.sgd import SGDFit, SGDSettings, SGDStream
 
-# Passes with the anchors at rest, before those of max_iter (eq. 20); one where a fit goes on.
+# Passes with the anchors at rest, before those of max_iter (eq. 20).
 _START = 5
 _FIRST = 8  # anchors where their number is "auto"
 
@@ -65,8 +65,8 @@ class SAPLClassifier(LocallyLinearClassifier):
         step of the paper, that of the models, diverges. From 0.3 to 1 does well on all sets tried,
         whatever the scale of X; 0 leaves the anchors where they start, which is LL-SVM.
     weights : {"linear", "constant"}, default="linear"
-        "constant" leaves out W: a linear SVM on codes with learned anchors (LLC-SAPL_lcc). Then the
-        `b_yj` are its weights, and are penalised.
+        "constant" leaves out W: a linear SVM on the codes, with the penalised weights `b_yj`
+        (LLC-SAPL_lcc).
     share_anchors : bool, default=True
         False gives every class anchors of its own (section 3.4): s times the memory and the time.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
@@ -93,19 +93,16 @@ class SAPLClassifier(LocallyLinearClassifier):
         First step of the models, over the mean squared norm of their features; at most
         ``0.5 / batch_size`` for the squared hinge.
     early_stopping : bool, default=False
-        Hold out rows, and stop when their accuracy no longer rises.
+        Hold out rows, and stop when accuracy there no longer rises.
     validation_fraction : float, default=0.1
-        Part of the rows that early stopping holds out.
+        Part held out.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, multiplied with those of the rows.
     n_jobs : int or None, default=None
         Classes learned at once where they do not share anchors.
     warm_start : bool, default=False
-        Go on from the fit before, with its models and anchors.
+        Go on from the fit before.
     random_state : int, RandomState instance or None, default=None
-        Seed of the anchors and of the order of the rows.
     verbose : int, default=0
-        Above 0: print each pass.
 
     Attributes
     ----------
@@ -115,6 +112,9 @@ class SAPLClassifier(LocallyLinearClassifier):
         for two classes with shared anchors.
     n_anchors_ : int
     bandwidth_ : float or ndarray of shape (s,)
+    history_ : ndarray of shape (n_anchors + 1,) or (s, n_anchors + 1)
+        Squared gradients of the anchors, and of the logarithm of the bandwidth, summed: what the
+        steps of a fit that goes on follow from.
     local_coef_ : ndarray of shape (s, n_anchors, n_features)
     local_intercept_ : ndarray of shape (s, n_anchors)
     intercept_ : ndarray of shape (s,)
@@ -122,8 +122,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     alpha_ : float
     objective_, validation_scores_ : list of float
         One value a pass.
-    n_iter_ : int
-    n_features_in_ : int
+    n_iter_, n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
     References
@@ -195,6 +194,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         self.verbose = verbose
 
     alpha_: float
+    n_anchors_: int
 
     def _check_parameters(self) -> None:
         if self.n_anchors is not None and self.n_anchors != "auto":
@@ -268,15 +268,18 @@ class SAPLClassifier(LocallyLinearClassifier):
         """One solver for all scorers, or one for each, at the start or at the fit before."""
         n_solvers = 1 if self.share_anchors else len(self.classes_)
         if continued:
+            self._check_unchanged()
             coef, intercept = self.local_coef_, self.local_intercept_
             if self.weights == "constant":
                 coef, intercept = intercept[:, :, None], np.zeros_like(intercept)
             solvers = []
             for k, coding in enumerate(self._codings()):
                 own = slice(None) if self.share_anchors else slice(k, k + 1)
-                solver = self._solver(rows, coding, 1).set_models(coef[own], intercept[own])
+                solver = self._solver(rows, coding, 0).set_models(coef[own], intercept[own])
+                solver.history[:] = self.history_.reshape(-1, self.n_anchors_ + 1)[k]
                 solvers.append(solver)
-        elif self.n_anchors == "auto":
+            return solvers
+        if self.n_anchors == "auto":
             coding, found = self._grow(rows, rng)
             solvers = [self._solver(rows, coding, _START) for _ in range(n_solvers)]
             if self.share_anchors:
@@ -284,8 +287,22 @@ class SAPLClassifier(LocallyLinearClassifier):
         else:
             coding = self._start(rows, rng)
             solvers = [self._solver(rows, coding, _START) for _ in range(n_solvers)]
-        self.n_anchors_ = solvers[0].n_models
+        self.n_anchors_, self._n_neighbors = solvers[0].n_models, solvers[0].n_neighbors
+        self._begun = self._of_the_start()
         return solvers
+
+    def _of_the_start(self) -> dict[str, Any]:
+        """Parameters that a fit which goes on cannot change."""
+        names = "n_anchors", "n_neighbors", "weights", "share_anchors"
+        return {name: getattr(self, name) for name in names}
+
+    def _check_unchanged(self) -> None:
+        for name, value in self._of_the_start().items():
+            if value != self._begun[name]:
+                raise ValueError(
+                    f"{name}={value!r} differs from the {self._begun[name]!r} of the fit that is "
+                    "to go on. Leave it as it was, or start afresh with warm_start=False."
+                )
 
     def _solver(self, rows: Rows, coding: Any, n_start: int) -> SAPL:
         """Solver that starts from a coding."""
@@ -315,7 +332,8 @@ class SAPLClassifier(LocallyLinearClassifier):
         if not isinstance(self.anchors, str):
             n_anchors = n_anchors or 1  # not used: given anchors are counted
         elif n_anchors is None or first:
-            n_anchors = min(first or 100, max(1, len(rows.y) // 10))
+            fewest = len(self.classes_) if self.anchors == "kmeans_per_class" else 1
+            n_anchors = min(first or 100, max(fewest, len(rows.y) // 10))
             n_neighbors = min(n_neighbors, n_anchors)
         return fitted_coding(
             self._coding(n_anchors, n_neighbors, self.anchors), rows.X, rows.y, rng
@@ -355,9 +373,8 @@ class SAPLClassifier(LocallyLinearClassifier):
     def _codings(self) -> list[SoftAssignmentCoding]:
         """Codings of the scorers; one where they share the anchors."""
         anchors = self.anchors_.reshape(-1, *self.anchors_.shape[-2:])
-        k = min(self.n_neighbors, self.n_anchors_)
         return [
-            written_by(of_scorer, k, float(bandwidth))
+            written_by(of_scorer, self._n_neighbors, float(bandwidth))
             for of_scorer, bandwidth in zip(anchors, np.ravel(self.bandwidth_), strict=True)
         ]
 

@@ -180,7 +180,7 @@ def _move_anchors(anchors, rows, codes, slopes, responses):
                         of_bandwidth += anchors.pulls[e] * math.log(values[e])
                 add_code(anchors.X, rows[i], anchors.buffer, i, pulls, 0, 0, anchors.gradient, 1)
         descend(anchors.X, anchors, total)
-        if anchors.rates[1] > 0 and of_bandwidth**2 > 0:
+        if of_bandwidth**2 > 0:
             anchors.history[m] += of_bandwidth**2
             step = anchors.rates[1] * of_bandwidth / math.sqrt(anchors.history[m])
             anchors.bandwidth[0] *= math.exp(step)

@@ -106,7 +106,7 @@ def split(solver: SAPL, found: dict[str, Any], rows: Rows, see: Callable[[Any], 
         if len(own) > 1:
             seed = int(rng.integers(2**31 - 1))
             pair = KMeans(2, n_init=1, random_state=seed).fit(
-                rows.X[own], sample_weight=losses[own] + losses.mean()
+                rows.X[own], sample_weight=1 + losses[own] / (losses.mean() or 1)
             )
             at[[np.flatnonzero(kept == j)[0], half]] = pair.cluster_centers_
     names = ("local_coef_", "local_intercept_")

@@ -27,7 +27,7 @@ from loclin.solvers.rows_fast import compiled_form
 from loclin.solvers.sgd import SGD, SGDSettings
 
 # Fitted attributes that write the codes.
-OF_CODE = ("anchors_", "bandwidth_")
+OF_CODE = ("anchors_", "bandwidth_", "history_")
 
 
 class SAPL(SGD):
@@ -119,14 +119,16 @@ class SAPL(SGD):
         """Mean of the iterates since averaging began, or the last one: W, b, g, V, bandwidth."""
         steps = self.averaged[1]
         V = self.sum_V / self.V.dtype.type(steps) if steps else self.V.copy()
-        bandwidth = np.exp(self.sum_log_bandwidth / steps) if steps else self.bandwidth.copy()
+        learned = steps and self.rates[1] > 0
+        bandwidth = np.exp(self.sum_log_bandwidth / steps) if learned else self.bandwidth.copy()
         return *super().current(), V, bandwidth
 
     def models(self, W: NDArray[Any], b: NDArray[Any], g: NDArray[Any], *of_code: Any) -> Any:
         """Weights, anchors and bandwidth as fitted attributes."""
         V, bandwidth = of_code
         found = super().models(W, b, g)
-        return found | {"anchors_": V, "bandwidth_": float(bandwidth[0])}
+        code = {"anchors_": V, "bandwidth_": float(bandwidth[0]), "history_": self.history.copy()}
+        return found | code
 
 
 def written_by(anchors: NDArray[Any], n_neighbors: int, bandwidth: float) -> SoftAssignmentCoding:
