@@ -43,6 +43,8 @@ from loclin import datasets
 from loclin._jit import jit
 from loclin.codings import OrthogonalCoding
 
+_NEIGHBORS = 8  # anchors at a row, where they are the nearest
+
 
 class Shape(NamedTuple):
     """Size of a training set."""
@@ -85,6 +87,18 @@ def _weights_and_codes(model: Any, n_models: int, shape: Shape) -> int:
     return copies * c * n_models * (d + 1) + n * n_models
 
 
+def _weights_and_anchors(model: Any, n_models: int, shape: Shape) -> int:
+    """Weights and anchors with their sums, the anchors' gradient, and what codes and pulls take."""
+    n, d, c = shape
+    copies = 2 if model.average else 1
+    return copies * (c + 1) * n_models * (d + 1) + n_models * d + 3 * n * model.n_neighbors
+
+
+def _with_anchors(n_models: int, **parameters: Any) -> Any:
+    """SAPL with 8 anchors at a row."""
+    return loclin.SAPLClassifier(n_models, min(_NEIGHBORS, n_models), **parameters)
+
+
 def _with_planes(n_models: int, **parameters: Any) -> Any:
     """LL-SVM over anchor planes, by stochastic gradient descent."""
     return loclin.LLSVMClassifier(OrthogonalCoding(n_models), solver="sgd", **parameters)
@@ -102,6 +116,12 @@ MODELS = {
         columns=lambda c, m: (c if c > 2 else 1) * m,
         memory=_weights_and_codes,
         start_epochs=0,
+    ),
+    "SAPLClassifier": Model(
+        build=_with_anchors,
+        columns=lambda c, m: m + (c if c > 2 else 1) * min(_NEIGHBORS, m),
+        memory=_weights_and_anchors,
+        start_epochs=5,
     ),
 }
 
