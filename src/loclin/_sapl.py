@@ -381,7 +381,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     def _class_scores(self, X: Any) -> NDArray[Any]:
         coef = self.local_coef_ if self.weights == "linear" else None
         codings = self._codings()
-        if self.share_anchors:
+        if len(codings) == 1:
             return _scores.coded_scores(X, encode(codings[0], X), coef, self.local_intercept_)
         return np.hstack(
             [
@@ -395,6 +395,6 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     def _codes(self, X: Any) -> Any:
         codings = self._codings()
-        if self.share_anchors:
+        if len(codings) == 1:
             return codings[0].transform(X)
         return np.stack([coding.transform(X).toarray() for coding in codings], axis=1)
