@@ -298,7 +298,7 @@ def stream(model, X, y, block, n_passes=1, kinds=(np.asarray,)):
 @each(weights=WEIGHTS, share=SHARE)
 def test_a_stream(weights, share):
     X, y = TRAIN
-    model = SAPLClassifier(60, weights=weights, share_anchors=share, random_state=0)
+    model = SAPLClassifier(60, weights=weights, share_anchors=share, anchor_lr=0.5, random_state=0)
     with pytest.raises(ValueError, match="classes is needed at the first call"):
         model.partial_fit(*TRAIN)
     mixed, model = stream(clone(model), X, y, 100, 1, KINDS), stream(model, X, y, 100)
