@@ -37,7 +37,9 @@ def test_sparse_rows_and_many_classes_grow_too():
 
     X, y = DIGITS
     fits = [
-        SAPLClassifier("auto", max_iter=20, random_state=0).fit(form(X[:1000]), y[:1000])
+        SAPLClassifier("auto", anchor_lr=0.5, max_iter=20, random_state=0).fit(
+            form(X[:1000]), y[:1000]
+        )
         for form in (np.asarray, sparse.csr_matrix)
     ]
     assert fits[0].n_anchors_ == fits[1].n_anchors_
