@@ -17,25 +17,36 @@ or ``... figure2 ... --plot FILE.png``. A stopped run goes on from its JSON file
 from __future__ import annotations
 
 import argparse
-import json
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import StratifiedKFold, train_test_split
-from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.svm import LinearSVC
 from sklearn.utils.extmath import row_norms
 
-from benchmarks.ml3_tables import PREPROCESSING, one_thread
+from benchmarks.choices import (
+    COARSE,
+    FOLDS,
+    LIMITS,
+    PREPARE,
+    Cache,
+    Case,
+    Knob,
+    Problem,
+    Search,
+    problem_named,
+    quiet,
+    shown_choice,
+    subset,
+    verdict,
+)
 from loclin import LLSVMClassifier
 from loclin.codings import (
     InverseDistanceCoding,
@@ -44,15 +55,10 @@ from loclin.codings import (
     OrthogonalCoding,
     TangentCoding,
 )
-from loclin.datasets import load
 
 SETS = ("usps", "letter", "mnist")
 COLUMNS = ("mnist", "usps", "letter")  # of the paper's tables
 COUNTED = {"mnist": 40_000}  # the paper's training rows; all of them are printed beside
-PREPARE = {"raw": FunctionTransformer, "unit rows": Normalizer, **PREPROCESSING}
-COARSE = (-4, -2, 0)  # half decades: factors 0.01, 0.1, 1
-LIMITS = -10, 6
-FOLDS = 5
 SUBSET = 10_000
 # Fewer than SUBSET where a fit takes long: classes with planes of their own, learned anchors.
 CV_ROWS = {
@@ -80,17 +86,6 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "peg": {"bias": "local"},  # max_iter: 1e6 rows, as the paper's Table 3
     "llsvm": {"bias": "local", "max_iter": 10, "tol": 0.0},
 }
-Case = tuple[str, tuple[tuple[str, float], ...]]  # preprocessing, knobs
-
-
-class Knob(NamedTuple):
-    """A parameter of a coding, searched in steps of `ratio` from `start`."""
-
-    name: str
-    start: float
-    ratio: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -182,53 +177,6 @@ PLANES = {
 }
 
 
-class Problem(NamedTuple):
-    """A set in float32, its values from 0 to 1, and its counted training rows.
-
-    The planes are those of X as it is, not centred: the background of USPS, -1 in the file, is 0.
-    """
-
-    name: str
-    X: NDArray[Any]
-    y: NDArray[Any]
-    X_test: NDArray[Any]
-    y_test: NDArray[Any]
-    counted: int
-
-
-def problem_named(name: str) -> Problem:
-    data = load(name)
-    low, high = np.float32(data.X_train.min()), np.float32(data.X_train.max())
-    X, X_test = (
-        (part.astype(np.float32) - low) / (high - low) for part in (data.X_train, data.X_test)
-    )
-    counted = min(COUNTED.get(name, len(X)), len(X))
-    return Problem(name, X, data.y_train, X_test, data.y_test, counted)
-
-
-class Cache:
-    """Results by key, kept in a JSON file; used again where their settings are the same."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.stored = json.loads(path.read_text()) if path and path.exists() else {}
-
-    def __call__(self, key: str, settings: dict[str, Any], compute: Callable[[], Any]) -> Any:
-        """Return the stored result, or compute and store it."""
-        settings = json.loads(json.dumps(settings))
-        found = self.stored.get(key)
-        if found and found["settings"] == settings:
-            return found["result"]
-        result = json.loads(json.dumps(compute()))
-        self.stored[key] = {"settings": settings, "result": result}
-        if self.path:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = self.path.with_suffix(".tmp")
-            unfinished.write_text(json.dumps(self.stored, indent=1))
-            unfinished.replace(self.path)
-        return result
-
-
 class System:
     """A row's coding, fitted to prepared rows, and the learners on it."""
 
@@ -261,25 +209,13 @@ class System:
                                random_state=self.seed, **options)  # fmt: skip
 
 
-def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
-    """One thread; no warnings of passes used up and of sizes cut to the data."""
-
-    def run(*args: Any) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.filterwarnings("ignore", ".*is too large")
-            return function(*args)
-
-    return one_thread(run)
-
-
 def passes_of(n: int) -> int:
     """Give the passes of PEG-LLSVM: 1e6 rows, as in the paper, but at most 150 passes."""
     return min(150, max(10, round(1e6 / n)))
 
 
-def fold_errors(row: Row, size: int, X: Any, y: Any, fold: Any, case: Case, ks: Any,
-                passes: int) -> list[float]:  # fmt: skip
+def fold_errors(row: Row, size: int, passes: int, X: Any, y: Any, fold: Any, case: Case,
+                ks: Any) -> list[float]:  # fmt: skip
     """Errors of one fold at each strength."""
     train, test = fold
     scaler = PREPARE[case[0]]().fit(X[train])
@@ -290,92 +226,20 @@ def fold_errors(row: Row, size: int, X: Any, y: Any, fold: Any, case: Case, ks: 
     return [100 * (1 - model.score(B, y[test])) for model in models]
 
 
-class Search:
-    """Cross-validated errors of a system, grid by grid."""
+def search_for(name: str, problem: Problem, size: int, jobs: int) -> Search:
+    """Search on the rows for cross-validation."""
+    row, counted = ROWS[name], problem.counted
+    rows = min(cv_rows(name, problem.name), counted)
+    X, y = subset(problem.X[:counted], problem.y[:counted], rows)
+    return Search(partial(fold_errors, row, size, passes_of(counted)), X, y, jobs)
 
-    def __init__(self, name: str, problem: Problem, size: int, jobs: int) -> None:
-        self.row, self.size, self.jobs = ROWS[name], size, jobs
-        self.rows = min(cv_rows(name, problem.name), problem.counted)
-        X, y = problem.X[: problem.counted], problem.y[: problem.counted]
-        if self.rows < len(X):
-            X, _, y, _ = train_test_split(X, y, train_size=self.rows, stratify=y, random_state=0)
-        self.X, self.y, self.passes = X, y, passes_of(problem.counted)
-        self.folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y))
-        self.errors: dict[tuple[Case, int], float] = {}
-        self.grown: list[str] = []
 
-    def evaluate(self, wanted: dict[Case, tuple[int, ...]]) -> None:
-        """Fill in the errors wanted; a task is a case on a fold, with all its strengths."""
-        new = {c: [k for k in ks if (c, k) not in self.errors] for c, ks in wanted.items()}
-        new = {case: ks for case, ks in new.items() if ks}
-        found = Parallel(self.jobs)(
-            delayed(quiet(fold_errors))(
-                self.row, self.size, self.X, self.y, fold, case, ks, self.passes
-            )
-            for case, ks in new.items() for fold in self.folds
-        )  # fmt: skip
-        for i, (case, ks) in enumerate(new.items()):
-            means = np.mean(found[i * FOLDS : (i + 1) * FOLDS], axis=0)
-            self.errors |= {(case, k): float(e) for k, e in zip(ks, means, strict=True)}
-
-    def best(self, cases: Any) -> tuple[Case, int]:
-        """Return the least error's key; of equal ones the strongest penalty."""
-        tried = [key for key in self.errors if key[0] in cases]
-        return min(tried, key=lambda key: (self.errors[key], -key[1]))
-
-    def strengths(self, cases: list[Case], ks: tuple[int, ...], step: int) -> tuple[Case, int]:
-        """Try the strengths on every case, and more where the best is at an edge."""
-        wanted = dict.fromkeys(cases, ks)
-        while wanted:
-            self.evaluate(wanted)
-            wanted = {}
-            for case in cases:
-                tried = [k for c, k in self.errors if c == case]
-                k = self.best([case])[1]
-                more = k - step if k == min(tried) else k + step if k == max(tried) else k
-                if more != k and LIMITS[0] <= more <= LIMITS[1]:
-                    wanted[case] = (more,)
-                    self.grown.append(f"factor {10 ** (more / 2):.2g} ({case[0]})")
-        return self.best(cases)
-
-    def knob(self, knob: Knob, case: Case, k: int) -> tuple[Case, int]:
-        """Try the knob's value a ratio up and down, and further while that is better."""
-        at = dict(case[1])[knob.name]
-        values = {at / knob.ratio, at, at * knob.ratio}
-        while True:
-            kind = round if isinstance(knob.start, int) else float
-            values = {kind(min(max(v, knob.low), knob.high)) for v in values}
-            cases = [
-                (case[0], tuple((dict(case[1]) | {knob.name: v}).items())) for v in sorted(values)
-            ]
-            self.evaluate(dict.fromkeys(cases, (k - 1, k, k + 1)))
-            best, best_k = self.best(cases)
-            value = dict(best[1])[knob.name]
-            edges = {min(values): value / knob.ratio, max(values): value * knob.ratio}
-            if value not in edges or value in (knob.low, knob.high):
-                return best, best_k
-            values.add(edges[value])
-            self.grown.append(f"{knob.name} {edges[value]:.2g}")
-
-    def choose(self, start: dict[str, Any] | None) -> dict[str, Any]:
-        """Preprocessing with coarse strengths, knobs, fine strengths; `start` is another choice."""
-        own = {knob.name: knob.start for knob in self.row.knobs}
-        options = options_of(self.row)
-        chosen = {name: values[0] for name, values in options.items()}
-        knobs = tuple((chosen | (start["knobs"] if start else {}) | own).items())
-        prepares = [start["prepare"]] if start else list(PREPARE)
-        if self.row.coding in (llc, lcc, tangents) and not start:
-            prepares.remove("unit rows, centre")  # their codes do not see where the origin is
-        case, k = self.strengths([(p, knobs) for p in prepares], COARSE, 2)
-        for name, (_, other) in options.items() if not start else ():
-            changed = case[0], tuple((dict(case[1]) | {name: other}).items())
-            case, k = self.strengths([case, changed], (k - 2, k, k + 2), 2)
-        for knob in self.row.knobs:
-            case, k = self.knob(knob, case, k)
-        case, k = self.strengths([case], (k - 1, k, k + 1), 1)
-        error, n = self.errors[case, k], len(self.errors)
-        return {"prepare": case[0], "knobs": dict(case[1]), "k": k, "cv_error": error,
-                "cv_rows": self.rows, "cases": n, "grown": self.grown}  # fmt: skip
+def chosen_by(search: Search, row: Row, start: dict[str, Any] | None) -> dict[str, Any]:
+    """Choose for a row of the table; `start` is the choice of the row that it follows."""
+    prepares = list(PREPARE)
+    if row.coding in (llc, lcc, tangents) and not start:
+        prepares.remove("unit rows, centre")  # their codes do not see where the origin is
+    return search.choose(prepares, row.knobs, options_of(row), start)
 
 
 def options_of(row: Row) -> dict[str, tuple[str, str]]:
@@ -414,7 +278,7 @@ def choice_of(name: str, problem: Problem, cache: Cache, jobs: int) -> dict[str,
     settings = settings_of(name, problem, size) | {"start": start}
     return cache(
         f"{problem.name} | {name} | choice", settings,
-        lambda: Search(name, problem, size, jobs).choose(start),
+        lambda: chosen_by(search_for(name, problem, size, jobs), row, start),
     )  # fmt: skip
 
 
@@ -459,27 +323,6 @@ def n_seeds(name: str, seeds: int, counted: bool) -> int:
     return min(seeds, (2 if few else seeds) if counted else (1 if row.how == "lib" else 2))
 
 
-def verdict(mean: float, std: float, paper: float | None) -> str:
-    """Better: at most the paper's; within noise: above it by at most 1 std over the seeds."""
-    if paper is None:
-        return "not in the paper"
-    kind = "better" if mean <= paper else "within noise" if mean - paper <= std else "worse"
-    return f"paper {paper:.2f}: {kind} ({mean - paper:+.2f})"
-
-
-def shown_choice(name: str, choice: dict[str, Any]) -> str:
-    """Describe what cross-validation chose."""
-    knobs = "".join(
-        f", {key}={value if isinstance(value, str) else format(value, '.3g')}"
-        for key, value in choice["knobs"].items()
-    )
-    grown = f"; grids grew by {', '.join(choice['grown'])}" if choice["grown"] else ""
-    return (
-        f"CV ({choice['cv_rows']:,} rows, {choice['cases']} settings): {choice['prepare']}, alpha "
-        f"= {10 ** (choice['k'] / 2):.3g} norm^2/n{knobs}, {choice['cv_error']:.2f} %{grown}"
-    )
-
-
 def table_2(problem: Problem, names: list[str], options: Any, cache: Cache) -> None:
     """Choose, fit and print, system by system."""
     seeds, jobs = options.seeds, options.jobs
@@ -488,7 +331,7 @@ def table_2(problem: Problem, names: list[str], options: Any, cache: Cache) -> N
     for name in names:
         size, paper = ROWS[name].cells[problem.name]
         choice = choice_of(name, problem, cache, jobs)
-        print(f"{problem.name}, {name}: {shown_choice(name, choice)}", flush=True)
+        print(f"{problem.name}, {name}: {shown_choice(choice)}", flush=True)
         for n in sorted(sizes):
             counted = n == problem.counted
             runs = n_seeds(name, seeds, counted)
@@ -591,7 +434,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args(arguments)
     cache, curves = Cache(options.json), {}
-    for problem in map(problem_named, options.sets or SETS):
+    for name in options.sets or SETS:
+        problem = problem_named(name, COUNTED.get(name))
         if options.what in ("table2", "diagnose"):
             told = [n for n in ROWS if ROWS[n].cells[problem.name][1] and not ROWS[n].on_request]
             run = table_2 if options.what == "table2" else diagnose

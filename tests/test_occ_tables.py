@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
 
-from benchmarks import occ_tables
+from benchmarks import choices, occ_tables
 
 
 @pytest.fixture
@@ -22,16 +22,14 @@ def tiny(monkeypatch):
         name: replace(row, cells={"usps": (4, 5.0), "mnist": (4, None)}, knobs=row.knobs[:1])
         for name, row in occ_tables.ROWS.items()
     }
-    scale = occ_tables.Knob("scale", 1, 10, 1, 1)
+    scale = choices.Knob("scale", 1, 10, 1, 1)
     improved = occ_tables.IMPROVED
-    rows[improved] = replace(
-        rows[improved], knobs=(occ_tables.Knob("n_tangents", 2, 2, 1, 2), scale)
-    )
-    monkeypatch.setattr(occ_tables, "load", lambda name: data)
+    rows[improved] = replace(rows[improved], knobs=(choices.Knob("n_tangents", 2, 2, 1, 2), scale))
+    monkeypatch.setattr(choices, "load", lambda name: data)
     monkeypatch.setattr(occ_tables, "ROWS", rows)
-    monkeypatch.setattr(occ_tables, "FOLDS", 2)
-    monkeypatch.setattr(occ_tables, "COARSE", (-2, 0))
-    monkeypatch.setattr(occ_tables, "LIMITS", (-3, 1))
+    monkeypatch.setattr(choices, "FOLDS", 2)
+    monkeypatch.setattr(choices, "COARSE", (-2, 0))
+    monkeypatch.setattr(choices, "LIMITS", (-3, 1))
     monkeypatch.setattr(occ_tables, "PREPARE", {
         name: occ_tables.PREPARE[name] for name in ("standardise", "unit rows, centre")
     })  # fmt: skip
@@ -55,10 +53,11 @@ def test_every_row_runs_and_a_stopped_run_goes_on(tiny, tmp_path, monkeypatch, c
     changed = "LL-SVM"
     monkeypatch.setitem(tiny, changed, replace(tiny[changed], cells={"usps": (3, 5.0)}))
     searched = []
-    choose = occ_tables.Search.choose
+    search_for = occ_tables.search_for
     monkeypatch.setattr(
-        occ_tables.Search, "choose",
-        lambda self, start: searched.append(self.size) or choose(self, start),
+        occ_tables, "search_for",
+        lambda name, problem, size, jobs: searched.append(size)
+        or search_for(name, problem, size, jobs),
     )  # fmt: skip
     monkeypatch.setattr(occ_tables, "n_seeds", lambda *args: 2)
     occ_tables.main([*command, *tiny])
@@ -70,8 +69,9 @@ def test_every_row_runs_and_a_stopped_run_goes_on(tiny, tmp_path, monkeypatch, c
 
 def test_grids_grow_at_their_edges(tiny, monkeypatch):
     problem = occ_tables.problem_named("usps")
-    monkeypatch.setattr(occ_tables, "LIMITS", (-10, 6))
-    search = occ_tables.Search("Linear SVM + LCC (512)", problem, 4, 1)
+    monkeypatch.setattr(choices, "LIMITS", (-10, 6))
+    name = "Linear SVM + LCC (512)"
+    search = occ_tables.search_for(name, problem, 4, 1)
 
     def evaluate(wanted):
         for case, ks in wanted.items():
@@ -79,7 +79,7 @@ def test_grids_grow_at_their_edges(tiny, monkeypatch):
             search.errors |= {(case, k): abs(k + 6) + far for k in ks}
 
     monkeypatch.setattr(search, "evaluate", evaluate)
-    choice = search.choose(None)
+    choice = occ_tables.chosen_by(search, occ_tables.ROWS[name], None)
     assert choice["k"] == -6
     assert choice["knobs"].keys() == {"locality", "loss"}
     assert choice["knobs"]["locality"] == pytest.approx(0.9)
@@ -91,7 +91,7 @@ def test_grids_grow_at_their_edges(tiny, monkeypatch):
     ("mean", "std", "kind"), [(4.9, 0, "better"), (5.1, 0.2, "within noise"), (5.3, 0.2, "worse")]
 )
 def test_verdict(mean, std, kind):
-    assert kind in occ_tables.verdict(mean, std, 5.0)
+    assert kind in choices.verdict(mean, std, 5.0)
 
 
 def test_figure(tiny, tmp_path, monkeypatch):

@@ -74,6 +74,24 @@ def test_combine_models(problem):
     )
 
 
+@pytest.mark.parametrize("s", [1, 2, 5])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_few_models_a_row(s, form, dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, coef = (rng.normal(size=size).astype(dtype) for size in ((41, 7), (s, 6, 7)))
+    intercept = rng.normal(size=(s, 6)).astype(dtype)
+    codes = rng.normal(size=(41, 6)).astype(dtype) * (rng.random((41, 6)) < 0.4)
+    codes[3], codes[:, 2] = 0, 0  # a row without models, a model without rows
+    truth = np.einsum("nm,nsm->ns", codes, np.einsum("nd,smd->nsm", X, coef) + intercept)
+    for rows in (256, 8):
+        monkeypatch.setattr(_scores, "_CODED_ROWS", rows)
+        found = _scores.coded_scores(form(X), sparse.csr_matrix(codes), coef, intercept)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, truth, rtol=1e-4 if dtype == np.float32 else 1e-10,
+                                   atol=1e-5 if dtype == np.float32 else 1e-12)  # fmt: skip
+
+
 def test_no_rows(problem):
     _, coef, intercept = problem
     assert _scores.pooled_scores(np.empty((0, 5)), coef, intercept, 3.0).shape == (0, 3)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 
 from loclin._checks import canonical
@@ -68,7 +69,7 @@ def belongs_to_classes(coding: Any) -> bool:
 
 def encode(coding: Any, X: Any) -> Any:
     """Codes of the rows: CSR (n, m), or dense (n, m) where few are zero, or (n, s, m) by class."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), config_context(assume_finite=True):  # X was checked before
         # a coding that was fitted on a data frame gets its rows without the names
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         if belongs_to_classes(coding):

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from loclin import _pooling_fast
+from loclin import _pooling_fast, _scores_fast
+from loclin._jit import read_only
 
 # Responses of a block take about a megabyte, the size of a core's cache.
 _BLOCK_BYTES = 2**20
+_CODED_ROWS = 256  # a block of dense rows with sparse codes
 
 
 def local_products(X: Any, coef: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
@@ -102,9 +104,14 @@ def coded_scores(
 
 
 def _scores_by_model(X: Any, codes: Any, coef: NDArray[Any]) -> NDArray[Any]:
-    """One product a model, of the rows where it has a nonzero code, in blocks of rows."""
+    """Scores without the intercepts; of a row, only the models with a nonzero code are asked."""
     s, _, d = coef.shape
     scores = np.zeros((X.shape[0], s), coef.dtype)
+    if not sparse.issparse(X):
+        parts = read_only(codes.data), read_only(codes.indices), read_only(codes.indptr)
+        coef = read_only(np.ascontiguousarray(coef))
+        _scores_fast.scores_by_model(read_only(X), parts, coef, _CODED_ROWS, scores)
+        return scores
     size = max(64, 8 * _BLOCK_BYTES // (d * coef.itemsize))
     for first in range(0, X.shape[0], size):
         rows = slice(first, first + size)

@@ -25,6 +25,8 @@ from sklearn.utils import (
 )
 
 from loclin._checks import check_number
+from loclin._nearest_fast import nearest_rows
+from loclin._scores import local_products
 
 __all__ = [
     "anchor_planes",
@@ -40,6 +42,7 @@ _KMEANS_ROWS = 20_000  # beyond, k-means on mini-batches: a few passes instead o
 _BLOCK = 2**19  # numbers a block: stays near the processor
 _SMALL_SIDE = 3000  # up to here a sparse matrix gets all its singular vectors
 _BANDWIDTH_ROWS = 10_000  # evenly spaced; a median needs no more
+_FEW = 32  # up to so many nearest anchors, selection beats sorting
 _FLOATS = (np.float64, np.float32)
 
 
@@ -234,20 +237,17 @@ def nearest_anchors(X: Any, anchors: Any, k: int) -> tuple[NDArray[np.intp], NDA
     squares, anchor_squares = squared_norms("X", X), squared_norms("anchors", anchors)
     indices = np.empty((n_samples, k), np.intp)
     distances = np.empty((n_samples, k), X.dtype)
-    rounding = np.sqrt(np.finfo(X.dtype).eps)
-    for rows in row_blocks(n_samples, n_anchors):
-        whole = X[rows] @ anchors.T
-        whole *= -2
-        whole += squares[rows, None]
-        whole += anchor_squares
-        np.maximum(whole, 0, out=whole)
-        chosen = _smallest(whole, k)
-        near = np.take_along_axis(whole, chosen, axis=1)
-        doubtful = near <= rounding * (squares[rows, None] + anchor_squares[chosen])
-        _measure(X[rows], anchors, chosen, near, doubtful)
-        order = np.argsort(near, axis=1, kind="stable")
-        indices[rows] = np.take_along_axis(chosen, order, axis=1)
-        distances[rows] = np.take_along_axis(near, order, axis=1)
+    rounding = X.dtype.type(np.sqrt(np.finfo(X.dtype).eps))
+    for rows, products in local_products(X, anchors[None]):
+        near, at, of_rows = distances[rows], indices[rows], squares[rows]
+        if k <= _FEW:
+            doubtful = np.empty(len(near), np.bool_)
+            nearest_rows(products, of_rows, anchor_squares, rounding, at, near, doubtful)
+        else:
+            doubtful = _nearest_of_many(products, of_rows, anchor_squares, rounding, at, near)
+        again = np.flatnonzero(doubtful)
+        if len(again):
+            _measure(X[rows][again], anchors, again, at, near)
     return indices, distances
 
 
@@ -353,25 +353,31 @@ def squared_norms(name: str, X: Any) -> NDArray[Any]:
     return norms
 
 
-def _smallest(values: NDArray[Any], k: int) -> NDArray[np.intp]:
-    """Columns of the k smallest values of each row, in rising order of the columns."""
-    chosen = np.argpartition(values, k - 1, axis=1)[:, :k]
-    largest = np.take_along_axis(values, chosen[:, k - 1 :], axis=1)
-    tied = np.flatnonzero((values <= largest).sum(axis=1) > k)
-    chosen[tied] = np.argsort(values[tied], axis=1, kind="stable")[:, :k]
-    chosen.sort(axis=1)
-    return chosen
+def _nearest_of_many(
+    products: NDArray[Any], squares: NDArray[Any], anchor_squares: NDArray[Any], rounding: float,
+    indices: NDArray[Any], distances: NDArray[Any],
+) -> NDArray[np.bool_]:  # fmt: skip
+    """Do what `nearest_rows` does by sorting all anchors, for many neighbours."""
+    whole = squares[:, None] - 2 * products + anchor_squares
+    indices[:] = np.argsort(whole, axis=1, kind="stable")[:, : indices.shape[1]]
+    distances[:] = np.maximum(np.take_along_axis(whole, indices, axis=1), 0)
+    doubtful = distances <= rounding * (squares[:, None] + anchor_squares[indices])
+    return np.asarray(doubtful.any(axis=1))
 
 
 def _measure(
-    X: Any, anchors: NDArray[Any], chosen: NDArray[np.intp], near: NDArray[Any], pairs: NDArray[Any]
-) -> None:
-    """Take the distances of these pairs again, from the differences."""
-    rows, columns = np.nonzero(pairs)
-    for some in row_blocks(len(rows), anchors.shape[1]):
-        at = rows[some], columns[some]
-        gaps = _dense(X[at[0]]) - anchors[chosen[at]]
-        near[at] = np.einsum("nd,nd->n", gaps, gaps)
+    X: Any, anchors: NDArray[Any], rows: NDArray[Any], indices: NDArray[Any],
+    distances: NDArray[Any],
+) -> None:  # fmt: skip
+    """Take the distances of these rows, X, again from the differences, and sort anew."""
+    k = indices.shape[1]
+    for some in row_blocks(len(rows), k * anchors.shape[1]):
+        chosen = np.sort(indices[rows[some]], axis=1)
+        gaps = _dense(X[some])[:, None, :] - anchors[chosen]
+        near = np.einsum("nkd,nkd->nk", gaps, gaps)
+        order = np.argsort(near, axis=1, kind="stable")
+        indices[rows[some]] = np.take_along_axis(chosen, order, axis=1)
+        distances[rows[some]] = np.take_along_axis(near, order, axis=1)
 
 
 def _triangle(X: Any) -> NDArray[Any]:

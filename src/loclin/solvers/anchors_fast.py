@@ -14,6 +14,7 @@ from numba import types
 from numba.extending import overload
 
 from loclin._jit import jit
+from loclin._nearest_fast import nearest
 from loclin.solvers.codes_fast import add_code
 from loclin.solvers.rows_fast import JIT_OPTIONS, gather, is_dense, score
 
@@ -60,44 +61,6 @@ def average_anchors(anchors, n):
 
 
 @jit
-def nearest(squares, products, k, keys, columns, least, candidates):
-    """Columns of the k least ``squares - 2 products``, in any order, and these numbers.
-
-    Without branches to mispredict: anchors are dealt to 2 k lanes, and the k-th least of the lanes'
-    minima is a bound that few anchors besides the k nearest pass.
-    """
-    m = squares.shape[0]
-    for j in range(m):
-        products[j] = squares[j] - 2 * products[j]
-    lanes = min(least.shape[0], m)
-    least[:lanes] = products[:lanes]
-    for first in range(lanes, m, lanes):
-        for lane in range(min(lanes, m - first)):
-            least[lane] = min(least[lane], products[first + lane])
-    bound = math.inf
-    for one in range(lanes):
-        below = 0
-        for other in range(lanes):
-            below += least[other] <= least[one]
-        if below >= k:
-            bound = min(bound, least[one])
-    found = 0
-    for j in range(m):
-        candidates[found] = j
-        found += products[j] <= bound
-    while found > k:
-        farthest = 0
-        for e in range(1, found):
-            if products[candidates[e]] >= products[candidates[farthest]]:
-                farthest = e
-        found -= 1
-        candidates[farthest] = candidates[found]
-    for e in range(k):
-        columns[e] = candidates[e]
-        keys[e] = products[candidates[e]]
-
-
-@jit
 def soften(bandwidth, keys):
     """Squared distances, up to a constant, to weights ``exp(-bandwidth distance)`` of sum one."""
     least, total = keys.min(), keys.dtype.type(0)
@@ -123,7 +86,7 @@ def _code_batch(anchors, rows, codes):
         least, candidates = np.empty(2 * k, values.dtype), np.zeros(m + 1, np.int32)
         for i in range(rows.shape[0]):
             first, stop = starts[rows[i]], starts[rows[i] + 1]
-            nearest(anchors.squares, anchors.products[i], k, values[first:stop],
+            nearest(anchors.squares, anchors.products[i], values[first:stop],
                     columns[first:stop], least, candidates)  # fmt: skip
             soften(bandwidth, values[first:stop])
 
