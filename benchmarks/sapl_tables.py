@@ -1,17 +1,17 @@
-"""Tables 2 and 3, Figures 2 and 3 of LLC-SAPL (Mao et al., 2015): 100 anchors, 8 of them a row.
+"""Tables 2 and 3, Figures 1 to 3 of LLC-SAPL (Mao et al., 2015): 100 anchors, 8 of them a row.
 
 Everything is chosen by 5-fold cross-validation on the training split: preprocessing and strength,
 the width of the code or the kernel, the step of the anchors, and a finer strength (`choices`). Sets
 of more than 10,000 rows choose on so many (MNIST: 3,000). The test split is used by the final fits
 only, one for each seed. Banana has no test split: each seed draws its own, a third of the rows,
-and chooses anew on the rest.
+and chooses anew on the rest. Figure 1 is on two sine signals, with four anchors.
 
 LCC+SVM is a linear SVM on the localised soft assignment that the other systems use, which is what
 the model becomes with fixed anchors and W = 0; the bandwidth is a factor of "auto" of the coding.
 
 Run ``LOCLIN_DATA=FOLDER python -m benchmarks.sapl_tables table2 [banana usps ...] --json FILE``,
-or ``... table3``, ``... figure2 --plot FILE.png``, ``... figure3``. A stopped run goes on from its
-JSON file (one run a file).
+or ``... table3``, ``... figure1 --plot FILE.png``, ``... figure2``, ``... figure3``. A stopped run
+goes on from its JSON file (one run a file).
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from benchmarks.choices import (
 )
 from loclin import LLSVMClassifier, SAPLClassifier
 from loclin.codings import SoftAssignmentCoding
-from loclin.datasets import load
+from loclin.datasets import load, make_sine
 
 SETS = ("banana", "ijcnn1", "usps", "mnist", "letter")
-N_ANCHORS, N_NEIGHBORS = 100, 8
+N_ANCHORS, N_NEIGHBORS = {"sine": 4}, 8  # else 100 anchors
 SEEDS = {"mnist": 3}  # else 10
 CV_ROWS = {"mnist": 3000}  # else 10,000
 PASSES = {"mnist": 40}  # else 200, at most: they end when the objective stays
@@ -80,7 +80,7 @@ ROWS = {
     "LLC-SAPL_lcc": Row("sapl lcc", (90.15, 95.03, 92.63, 88.27, 86.36), (BANDWIDTH, STEP)),
 }
 SEEDLESS = ("linear", "kernel")
-CURVES = ("LLSVM", "LLC-SAPL")
+FIGURE_1, CURVES = ("LLSVM", "LLC-SAPL", "Kernel SVM"), ("LLSVM", "LLC-SAPL")
 # Kernel SVM's prediction seconds over those of LLC-SAPL, in the paper's Table 3.
 RATIOS = dict(zip(SETS, (21, 420, 90, 135, 115), strict=True))
 
@@ -89,7 +89,8 @@ class System:
     """A row's model on prepared training rows, with everything chosen but the strength."""
 
     def __init__(self, row: Row, problem: str, X: Any, y: Any, knobs: Any, seed: int,
-                 n_anchors: int = N_ANCHORS) -> None:  # fmt: skip
+                 n_anchors: int | None = None) -> None:  # fmt: skip
+        n_anchors = n_anchors or N_ANCHORS.get(problem, 100)
         self.how, self.seed, self.n, self.knobs = row.how, seed, len(y), dict(knobs)
         self.passes = PASSES.get(problem, 200)
         some = X[:: max(1, len(X) // 5000)]
@@ -119,9 +120,10 @@ class System:
         if self.how == "llsvm":
             return LLSVMClassifier(FrozenEstimator(self.coding), **common | changed)
         weights = "constant" if self.how == "sapl lcc" else "linear"
+        start, k = self.coding.anchors_, self.coding.n_neighbors
         return SAPLClassifier(
-            N_ANCHORS, self.coding.n_neighbors, anchors=self.coding.anchors_, weights=weights,
-            bandwidth=self.coding.bandwidth_, anchor_lr=self.knobs["anchor_lr"], **common | changed,
+            len(start), k, anchors=start, weights=weights, bandwidth=self.coding.bandwidth_,
+            anchor_lr=self.knobs["anchor_lr"], **common | changed,
         )  # fmt: skip
 
     def seen(self, X: Any) -> Any:
@@ -143,6 +145,10 @@ def fold_errors(row: Row, problem: str, X: Any, y: Any, fold: Any, case: Case,
 
 def problem_of(name: str, split: int = 0) -> Problem:
     """Load a set; Banana is split by the seed."""
+    if name == "sine":
+        X, y = make_sine(2000, random_state=0)
+        X_test, y_test = make_sine(20_000, random_state=1)
+        return Problem(name, X, y, X_test, y_test, len(X))
     if name != "banana":
         return problem_named(name)
     data = load(name)
@@ -159,7 +165,7 @@ def settings_of(name: str, problem: Problem) -> dict[str, Any]:
     return {
         "how": row.how, "knobs": row.knobs, "prepare": list(PREPARE), "coarse": COARSE,
         "limits": LIMITS, "folds": FOLDS, "cv_rows": CV_ROWS.get(base, 10_000),
-        "passes": PASSES.get(base, 200), "anchors": [N_ANCHORS, N_NEIGHBORS],
+        "passes": PASSES.get(base, 200), "anchors": [N_ANCHORS.get(base, 100), N_NEIGHBORS],
         "shape": problem.X.shape,
     }  # fmt: skip
 
@@ -183,7 +189,8 @@ def prepared(problem: Problem, choice: dict[str, Any]) -> tuple[Any, Any]:
     return scaler.transform(problem.X), scaler.transform(problem.X_test)
 
 
-def accuracy(row: Row, problem: Problem, choice: Any, seed: int, n_anchors: int) -> list[float]:
+def accuracy(row: Row, problem: Problem, choice: Any, seed: int,
+             n_anchors: int | None = None) -> list[float]:  # fmt: skip
     """Test accuracy in percent, and processor seconds of the fit."""
     A, B = prepared(problem, choice)
     start = time.process_time()
@@ -208,8 +215,7 @@ def table_2(name: str, names: list[str], options: Any, cache: Cache) -> None:
                 f"{problem.name} | {system} | test", settings,
                 lambda problem=problem, choice=choice, runs=runs, system=system, split=split:
                 Parallel(options.jobs)(
-                    run(ROWS[system], problem, choice, seed, N_ANCHORS)
-                    for seed in range(split, split + runs)
+                    run(ROWS[system], problem, choice, seed) for seed in range(split, split + runs)
                 ),
             )  # fmt: skip
         print(line_of(name, system, np.array(found), len(problem.y_test)), flush=True)
@@ -246,7 +252,7 @@ def seconds_of(call: Callable[[], Any], repeats: int = 5) -> float:
 def bare_products(model: Any, X: Any) -> None:
     """Multiply what a prediction needs, in blocks: distances, and all local scores once."""
     W = model.local_coef_.reshape(-1, X.shape[1])
-    few = len(W) * N_NEIGHBORS // N_ANCHORS  # as many products as k of the m models make
+    few = len(W) * N_NEIGHBORS // len(model.anchors_)  # as many products as k of the m models make
     for first in range(0, len(X), 512):
         block = X[first : first + 512]
         block @ model.anchors_.T
@@ -289,6 +295,53 @@ def table_3(name: str, options: Any, cache: Cache) -> None:
         f"{RATIOS[name]} x)",
         flush=True,
     )
+
+
+def figure_1(options: Any, cache: Cache) -> None:
+    """Errors and boundaries of three systems on the sine signals."""
+    problem, run, models = problem_of("sine"), quiet(accuracy), {}
+    for name in FIGURE_1:
+        choice = choice_of(name, problem, cache, options.jobs)
+        print(f"sine, {name}: {shown_choice(choice)}", flush=True)
+        seeds = range(1 if ROWS[name].how in SEEDLESS else options.seeds or 10)
+        errors = [100 - run(ROWS[name], problem, choice, seed)[0] for seed in seeds]
+        A, _ = prepared(problem, choice)
+        system = System(ROWS[name], "sine", A, problem.y, choice["knobs"], 0)
+        model = system.learner(10 ** (choice["k"] / 2)).fit(A, problem.y)
+        scaler = PREPARE[choice["prepare"]]().fit(problem.X)
+        if ROWS[name].how == "kernel":
+            marked = problem.X[model.support_]
+        else:
+            marked = model.anchors_ if name == "LLC-SAPL" else system.coding.anchors_
+            if hasattr(scaler, "inverse_transform"):
+                marked = scaler.inverse_transform(marked)
+        models[name] = model, scaler, marked
+        vectors = f"; {len(model.support_):,} support vectors" if hasattr(model, "support_") else ""
+        print(
+            f"  {name}: error {np.mean(errors):.2f} +- {np.std(errors):.2f} % ({len(errors)} "
+            f"seeds), seed 0: {errors[0]:.2f} %{vectors}",
+            flush=True,
+        )
+    if options.plot:
+        plot_boundaries(models, problem, options.plot)
+
+
+def plot_boundaries(models: dict[str, Any], problem: Problem, path: Path) -> None:
+    """Draw the rows, the boundaries where the score is 0, and the anchors or support vectors."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(models), figsize=(4.5 * len(models), 3.6), sharey=True)
+    low, high = problem.X.min(axis=0) - 0.2, problem.X.max(axis=0) + 0.2
+    x, y = np.meshgrid(*(np.linspace(a, b, 300) for a, b in zip(low, high, strict=True)))
+    for axis, (name, (model, scaler, marked)) in zip(axes, models.items(), strict=True):
+        scores = model.decision_function(scaler.transform(np.column_stack([x.ravel(), y.ravel()])))
+        axis.scatter(*problem.X.T, c=problem.y, s=2, cmap="coolwarm", alpha=0.5)
+        axis.contour(x, y, scores.reshape(x.shape), levels=[0], colors="black")
+        axis.scatter(*marked.T, s=12, facecolors="none", edgecolors="green")
+        axis.set(title=name, xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def figure_2(name: str, options: Any, cache: Cache) -> dict[str, list[float]]:
@@ -384,7 +437,7 @@ def plot(what: str, results: dict[str, Any], options: Any) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run a table or a figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["table2", "table3", "figure2", "figure3"])
+    parser.add_argument("what", choices=["table2", "table3", "figure1", "figure2", "figure3"])
     parser.add_argument("sets", nargs="*", choices=[[], *SETS], default=[])
     parser.add_argument("--rows", nargs="+", choices=list(ROWS), metavar="ROW")
     parser.add_argument("--seeds", type=int)
@@ -395,6 +448,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args(arguments)
     cache, curves = Cache(options.json), {}
+    if options.what == "figure1":
+        figure_1(options, cache)
+        return
     for name in options.sets or (("ijcnn1", "usps") if options.what == "figure3" else SETS):
         if options.what == "table2":
             table_2(name, options.rows or list(ROWS), options, cache)
