@@ -1,0 +1,101 @@
+"""The SAPL tables run on tiny problems, and go on from their JSON file."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+from benchmarks import choices, sapl_tables
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    """Blobs in place of every set, nine anchors, few settings and passes."""
+    X, y = make_blobs(120, 4, centers=6, cluster_std=2.0, random_state=0)
+    y %= 3
+    data = SimpleNamespace(X_train=X[:80], y_train=y[:80], X_test=X[80:], y_test=y[80:])
+    for module in (choices, sapl_tables):
+        monkeypatch.setattr(module, "load", lambda name: data)
+        monkeypatch.setattr(module, "FOLDS", 2)
+        monkeypatch.setattr(module, "COARSE", (-2, 0))
+        monkeypatch.setattr(module, "LIMITS", (-3, 1))
+    monkeypatch.setattr(sapl_tables, "PREPARE", {"standardise": choices.PREPARE["standardise"]})
+    small = dict.fromkeys(sapl_tables.SETS, 9) | {"sine": 4}
+    monkeypatch.setattr(sapl_tables, "N_ANCHORS", small)
+    monkeypatch.setattr(sapl_tables, "N_NEIGHBORS", 4)
+    monkeypatch.setattr(sapl_tables, "PASSES", dict.fromkeys((*sapl_tables.SETS, "sine"), 4))
+    for row in sapl_tables.ROWS.values():
+        fixed = tuple(knob._replace(low=1, high=1) for knob in row.knobs)
+        monkeypatch.setitem(row.__dict__, "knobs", fixed)
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    file = tmp_path / "sapl.json"
+
+    def table(what, *arguments):
+        sapl_tables.main([what, *arguments, "--jobs=1", "--seeds=2", "--json", str(file)])
+        return capsys.readouterr().out
+
+    table.file = file
+    return table
+
+
+def test_table_2(run):
+    out = run("table2", "usps", "banana")
+    assert " nan" not in out
+    for name in sapl_tables.ROWS:
+        fits = 1 if name in ("Linear SVM", "Kernel SVM") else 2
+        for of_set, n in (("usps", fits), ("banana", 2)):
+            line = next(row for row in out.splitlines() if row.startswith(f"  {of_set}, {name}: "))
+            assert f"({n} fits; " in line
+    stored = json.loads(run.file.read_text())
+    assert sum(key.endswith("choice") for key in stored) == 3 * len(sapl_tables.ROWS)
+    found = [run[0] for key, v in stored.items() if key.endswith("test") for run in v["result"]]
+    assert min(found) > 40
+    assert run("table2", "usps", "banana") == out
+    assert json.loads(run.file.read_text()) == stored
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [([94.6, 94.4], "at or above"), ([94.0, 94.8], "below, within one standard error of the seeds"),
+     ([94.41, 94.42], "below, within one standard error of the test split"), ([90, 91], "below (")],
+)  # fmt: skip
+def test_verdicts(found, kind):
+    line = sapl_tables.line_of("usps", "LLC-SAPL", np.array([[a, 1.0] for a in found]), 2007)
+    assert kind in line
+
+
+def test_table_3(run):
+    out = run("table3", "usps")
+    assert "x its bare products" in out
+    assert "support vectors" in out
+
+
+def test_figures(run, tmp_path):
+    pictures = [tmp_path / f"{n}.png" for n in (1, 2, 3)]
+    out = run("figure1", "--plot", str(pictures[0]))
+    assert out.count("error ") == 3
+    out = run("figure2", "usps", "--anchors", "2", "5", "--plot", str(pictures[1]))
+    assert "LLC-SAPL, accuracy by anchors: 2: " in out
+    out = run("figure3", "usps", "--epochs", "3", "--plot", str(pictures[2]))
+    assert "epoch 10 has 100 % of the fall" in out
+    assert min(picture.stat().st_size for picture in pictures) > 1000
+
+
+def test_the_objective_is_that_of_the_model(run):
+    """What Figure 3 draws is what the fit reports, when nothing moves any more."""
+    problem = sapl_tables.problem_of("usps")
+    choice = {"prepare": "standardise", "k": -2, "knobs": {"bandwidth": 1.0, "anchor_lr": 0.0}}
+    row = sapl_tables.ROWS["LLC-SAPL"]
+    objective, test = np.transpose(sapl_tables.epochs(row, problem, choice, 50))
+    A, _ = sapl_tables.prepared(problem, choice)
+    system = sapl_tables.System(row, "usps", A, problem.y, choice["knobs"], 0)
+    model = system.learner(0.1, max_iter=50, tol=0.0, average=0).fit(A, problem.y)
+    assert objective[-1] == pytest.approx(model.objective_[-1], rel=0.05)
+    assert test[-1] > 40
