@@ -111,7 +111,8 @@ class System:
         """Return the unfitted model of this strength."""
         C, alpha, seed = 1 / (factor * self.unit), factor * self.unit / self.n, self.seed
         if self.how == "kernel":
-            return SVC(C=C, gamma=self.gamma, cache_size=1000)
+            # hopeless settings, wide kernels with a huge C, would take hours
+            return SVC(C=C, gamma=self.gamma, cache_size=1000, max_iter=1_000_000)
         if self.how == "linear":
             return LinearSVC(C=C, loss=self.knobs["loss"], dual=True, random_state=seed)
         if self.how == "lcc":

@@ -62,10 +62,11 @@ def average_anchors(anchors, n):
 
 @jit
 def soften(bandwidth, keys):
-    """Squared distances, up to a constant, to weights ``exp(-bandwidth distance)`` of sum one."""
-    least, total = keys.min(), keys.dtype.type(0)
+    """Rising squared distances, up to a constant, to weights ``exp(-bandwidth distance)``, sum 1."""
+    rate, least = keys.dtype.type(bandwidth), keys[0]
+    total = keys.dtype.type(0)
     for e in range(keys.shape[0]):
-        keys[e] = math.exp(-bandwidth * (keys[e] - least))
+        keys[e] = math.exp(rate * (least - keys[e]))
         total += keys[e]
     for e in range(keys.shape[0]):
         keys[e] /= total
