@@ -1,12 +1,13 @@
 """LL-SVM against explicit features, against memory, on sparse rows, and as rows grow.
 
 ``LOCLIN_DATA=FOLDER python -m benchmarks.llsvm_limits dual`` (also ``mnist``, ``epochs``,
-``sparse``, ``scale``)
+``anchors``, ``sparse``, ``scale``)
 
 - dual: USPS with 20 anchor planes; dual coordinate descent on implicit features against
   scikit-learn's LinearSVC on the same features written out, at the same objective.
 - mnist: memory and time of MNIST with 50 planes.
 - epochs: an epoch of SGD against its bare products, for codes by planes and by anchors.
+- anchors: an epoch of SAPL, whose anchors learn, against one of LL-SVM, whose codes are given.
 - sparse: newsgroups20 with 20 anchors, never made dense, beside LinearSVC.
 - scale: seconds of fit as rows grow from 10,000 to 300,000.
 
@@ -36,7 +37,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks._timing import memory_status, pinned_threads, reset_peak_memory
 from benchmarks.stream import GaussianClusters
-from loclin import LLSVMClassifier
+from loclin import LLSVMClassifier, SAPLClassifier
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 from loclin.datasets import load
 
@@ -136,17 +137,46 @@ def mnist() -> dict[str, Any]:
     return results
 
 
-def epoch(X: Any, y: Any, coding: Any) -> tuple[float, LLSVMClassifier]:
-    """Processor seconds of an epoch, from two fits of different length (codes given)."""
+def epoch(X: Any, y: Any, model: Any) -> float:
+    """Processor seconds of an epoch, from two fits of different length."""
     seconds = {}
-    frozen = FrozenEstimator(coding.fit(X, y))
     for passes in (2, 12):
-        model = LLSVMClassifier(frozen, solver="sgd", max_iter=passes, tol=0.0, average=2,
-                                n_iter_no_change=passes, random_state=0)  # fmt: skip
+        model.set_params(max_iter=passes, tol=0.0, average=2, n_iter_no_change=passes)
         start = time.process_time()
         model.fit(X, y)
         seconds[passes] = time.process_time() - start
-    return (seconds[12] - seconds[2]) / 10, model
+    return (seconds[12] - seconds[2]) / 10
+
+
+def ll_svm(coding: Any) -> LLSVMClassifier:
+    """LL-SVM on the codes of a fitted coding."""
+    return LLSVMClassifier(FrozenEstimator(coding), random_state=0)
+
+
+def anchors() -> dict[str, Any]:
+    """Median over rounds of SAPL's epoch over LL-SVM's, 8 of 100 anchors, 20,000 rows at most."""
+    results: dict[str, Any] = {}
+    for name in ("banana", "ijcnn1", "usps", "mnist", "letter"):
+        data: Any = load(name)
+        X, y = data.X_train.astype(np.float32)[:20_000], data.y_train[:20_000]
+        X = (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-3)
+        coding = SoftAssignmentCoding(100, 8, random_state=0).fit(X)
+        start = time.process_time()
+        coding.transform(X)
+        coded = time.process_time() - start
+        models = ll_svm(coding), SAPLClassifier(100, 8, anchors=coding.anchors_, random_state=0)
+        for model in models:
+            epoch(X[:500], y[:500], model)
+        rounds = [[epoch(X, y, model) for model in models] for _ in range(3)]
+        rest, moving = np.median(rounds, axis=0)
+        ratio = float(np.median([b / a for a, b in rounds]))
+        results[name] = [rest, moving, coded, ratio]
+        print(
+            f"{name}, {len(X):,} rows: LL-SVM {rest:.4f} s, SAPL {moving:.4f} s, {ratio:.2f} x; "
+            f"coding the rows once {coded:.4f} s",
+            flush=True,
+        )
+    return results
 
 
 def products(X: Any, n_columns: int, batch: int = 64) -> float:
@@ -175,10 +205,10 @@ def epochs() -> dict[str, Any]:
             "8 of 100 anchors": (SoftAssignmentCoding(100, 8, random_state=0), 8, 100),
         }
         for kind, (coding, used, anchors) in codings.items():
-            epoch(X[:500], y[:500], type(coding)(min(used, 8)))
-            rounds = []
+            epoch(X[:500], y[:500], ll_svm(type(coding)(min(used, 8)).fit(X[:500], y[:500])))
+            rounds, model = [], ll_svm(coding.fit(X, y))
             for _ in range(3):
-                seconds, _ = epoch(X, y, coding)
+                seconds = epoch(X, y, model)
                 near = products(X, anchors) if anchors else 0.0
                 # k of m models a row: k/m of the products with all of them
                 scores = products(X, c * (anchors or used)) * (used / (anchors or used))
@@ -277,7 +307,10 @@ def _shown(found: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:.5g}" for name, value in found.items())
 
 
-TASKS = {"dual": dual, "mnist": mnist, "epochs": epochs, "sparse": text, "scale": scale}
+TASKS = {
+    "dual": dual, "mnist": mnist, "epochs": epochs, "anchors": anchors, "sparse": text,
+    "scale": scale,
+}  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Learn a stream of a million rows: memory, rows a second, and the error against a fit.
 
-``python -m benchmarks.stream --rows 1000000 --chunk 10000 --features 20 --classes 5``
+``python -m benchmarks.stream --model ml3 --rows 1000000 --chunk 10000 --features 20 --classes 5``
 
 The rows come from Gaussian clusters, several a class, drawn chunk by chunk from a fixed seed. The
 same rows are drawn whatever the chunk, and are never all in memory.
@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._timing import memory_status
-from loclin import ML3Classifier
+from loclin import LLSVMClassifier, ML3Classifier, SAPLClassifier
 
+MODELS: dict[str, Any] = {"ml3": ML3Classifier, "llsvm": LLSVMClassifier, "sapl": SAPLClassifier}
 _TEST_ROWS = 50_000
 _TEST_SEED = 10**6
 _Rows = tuple[NDArray[Any], NDArray[Any]]
@@ -70,10 +71,9 @@ class GaussianClusters:
 
 
 def learn(
-    problem: GaussianClusters, n_rows: int, chunk: int
-) -> tuple[ML3Classifier, float, list[float]]:
+    model: Any, problem: GaussianClusters, n_rows: int, chunk: int
+) -> tuple[Any, float, list[float]]:
     """Learn a stream; return the model, rows a second, and resident bytes at every tenth."""
-    model = ML3Classifier(random_state=0)
     classes = np.arange(problem.n_classes)
     resident: list[float] = []
     seen, seconds = 0, 0.0
@@ -93,28 +93,32 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     problem = GaussianClusters(args.features, args.classes)
     X_test, y_test = problem.rows(_TEST_ROWS, _TEST_SEED)
 
+    def new() -> Any:
+        return MODELS[args.model](random_state=0)
+
     def error(predicted: NDArray[Any]) -> float:
         return 100.0 * float(np.mean(predicted != y_test))
 
     # Compile, and let the process grow to its working size, before memory is read.
-    learn(problem, min(args.rows, 1000), min(args.chunk, 1000))[0].predict(X_test)
+    learn(new(), problem, min(args.rows, 1000), min(args.chunk, 1000))[0].predict(X_test)
     print(
-        f"{args.rows:,} rows in chunks of {args.chunk:,}, {args.features} features, "
+        f"{args.model}: {args.rows:,} rows in chunks of {args.chunk:,}, {args.features} features, "
         f"{args.classes} classes"
     )
-    model, speed, resident = learn(problem, args.rows, args.chunk)
+    model, speed, resident = learn(new(), problem, args.rows, args.chunk)
     growth = resident[-1] - resident[0]
     print("resident MB at every tenth: " + " ".join(f"{size / 1e6:.1f}" for size in resident))
     print(f"growth from the first tenth to the last: {growth / 1e6:+.1f} MB")
     print(f"{speed:,.0f} rows a second")
 
     results: dict[str, Any] = {
-        "rows": args.rows, "chunk": args.chunk, "features": args.features, "classes": args.classes,
+        "model": args.model, "rows": args.rows, "chunk": args.chunk,
+        "features": args.features, "classes": args.classes,
         "rows_per_second": speed, "resident_bytes": resident, "growth_bytes": growth,
         "best_error": error(problem.best_predict(X_test)), "error": error(model.predict(X_test)),
     }  # fmt: skip
     X, y = problem.rows(args.fit_rows)
-    results["fit_error"] = error(ML3Classifier(random_state=0).fit(X, y).predict(X_test))
+    results["fit_error"] = error(new().fit(X, y).predict(X_test))
     results["difference"] = results["error"] - results["fit_error"]
     print(f"\nerror on {_TEST_ROWS:,} fresh rows, %")
     print(f"{'the stream':32}{results['error']:8.2f}")
@@ -125,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     print(f"\n{args.chunk_rows:,} rows{'chunk':>13}{'rows/s':>12}{'error %':>10}")
     results["chunks"] = {}
     for chunk in args.chunks:
-        model, speed, _ = learn(problem, args.chunk_rows, chunk)
+        model, speed, _ = learn(new(), problem, args.chunk_rows, chunk)
         found = {"rows_per_second": speed, "error": error(model.predict(X_test))}
         results["chunks"][chunk] = found
         print(f"{chunk:>25,}{speed:>12,.0f}{found['error']:>10.2f}")
@@ -141,6 +145,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
+    add("--model", choices=MODELS, default="ml3")
     add("--rows", type=int, default=1_000_000, help="rows in the stream")
     add("--chunk", type=int, default=10_000, help="rows in a call of partial_fit")
     add("--features", type=int, default=20)

@@ -102,11 +102,12 @@ def test_startup_gives_the_code_its_environment():
     assert startup.seconds_of(code, NUMBA_CACHE_DIR="7") == [7.0]
 
 
-def test_stream(tmp_path, capsys):
+@pytest.mark.parametrize("model", stream.MODELS)
+def test_stream(tmp_path, capsys, model):
     file = tmp_path / "stream.json"
     results = stream.main(
-        ["--rows=2000", "--chunk=300", "--features=4", "--classes=3", "--fit-rows=500",
-         "--chunk-rows=600", "--chunks", "100", "600", "--json", str(file)]
+        ["--model", model, "--rows=2000", "--chunk=300", "--features=4", "--classes=3",
+         "--fit-rows=500", "--chunk-rows=600", "--chunks", "100", "600", "--json", str(file)]
     )  # fmt: skip
     assert json.loads(file.read_text())["error"] == results["error"]
     assert len(results["resident_bytes"]) == 10

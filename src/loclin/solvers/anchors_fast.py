@@ -62,7 +62,7 @@ def average_anchors(anchors, n):
 
 @jit
 def soften(bandwidth, keys):
-    """Rising squared distances, up to a constant, to weights ``exp(-bandwidth distance)``, sum 1."""
+    """Rising squared distances, up to a constant, to weights ``exp(-bandwidth distance) / sum``."""
     rate, least = keys.dtype.type(bandwidth), keys[0]
     total = keys.dtype.type(0)
     for e in range(keys.shape[0]):
