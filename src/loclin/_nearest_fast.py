@@ -1,4 +1,8 @@
-"""Compiled selection of the nearest anchors from the products of rows and anchors."""
+"""Compiled selection of the nearest anchors from the products of anchors and rows.
+
+Rows run along the last axis, so that every step is the same for many of them: vector operations,
+without branches to mispredict.
+"""
 
 from __future__ import annotations
 
@@ -8,63 +12,65 @@ import numpy as np
 
 from loclin._jit import jit
 
-
-@jit
-def insert(key, column, keys, columns):
-    """Insert into rising keys, before those that are equal; the last drops out."""
-    for e in range(keys.shape[0]):
-        kept, at = keys[e], columns[e]
-        before = key <= kept
-        columns[e] = column if before else at
-        column = at if before else column
-        keys[e] = key if key < kept else kept
-        key = kept if key < kept else key
+_BYTES = 256  # of a number of all rows that are looked at together: products stay in the cache
 
 
 @jit
-def nearest(squares, products, keys, columns, least, candidates):
-    """Columns of the k least ``squares - 2 products``, nearest first, and these numbers.
+def rows_together(products):
+    """Return how many rows `nearest` takes at once."""
+    return _BYTES // products.itemsize
 
-    Of equal ones the smaller column comes first. Without branches to mispredict: anchors are dealt
-    to 2 k lanes, and the k-th least of the lanes' minima is a bound that few anchors besides the k
-    nearest pass.
+
+@jit
+def nearest_room(products, k):
+    """Make room for `nearest`: numbers and columns of the k nearest, and of the anchor in hand."""
+    n, dtype = rows_together(products), products.dtype
+    return np.empty((k, n), dtype), np.empty((k, n), dtype), np.empty(n, dtype), np.empty(n, dtype)
+
+
+@jit
+def nearest(squares, products, first, last, room):
+    """Find the columns of the k least ``squares - 2 products``, nearest first, and these numbers.
+
+    `products` is (m, n), of which the rows ``first .. last - 1`` count, at most `rows_together`.
+    Anchors are inserted one by one, the last one first: of equally near ones, the smaller column
+    stays in front. Columns are written as floating numbers: all parts of a vector have one size.
     """
-    m = squares.shape[0]
-    lanes = min(least.shape[0], m)
-    for j in range(m):
-        products[j] = squares[j] - 2 * products[j]
-    for lane in range(lanes):
-        least[lane] = products[lane]
-    for first in range(lanes, m, lanes):
-        for lane in range(min(lanes, m - first)):
-            key = products[first + lane]
-            least[lane] = key if key < least[lane] else least[lane]
+    keys, columns, key, column = room
     keys[:] = math.inf
     columns[:] = 0
-    for lane in range(lanes):
-        insert(least[lane], 0, keys, columns)
-    bound, found = keys[-1], 0
-    for j in range(m):
-        candidates[found] = j
-        found += products[j] <= bound
-    keys[:] = math.inf
-    for c in range(found - 1, -1, -1):
-        insert(products[candidates[c]], candidates[c], keys, columns)
+    for j in range(squares.shape[0] - 1, -1, -1):
+        for i in range(last - first):
+            key[i] = squares[j] - 2 * products[j, first + i]
+            column[i] = j
+        for e in range(keys.shape[0]):
+            for i in range(last - first):
+                kept, at, new, new_at = keys[e, i], columns[e, i], key[i], column[i]
+                before = new <= kept
+                columns[e, i] = new_at if before else at
+                column[i] = at if before else new_at
+                keys[e, i] = new if new < kept else kept
+                key[i] = kept if new < kept else new
 
 
 @jit
 def nearest_rows(products, squares, anchor_squares, rounding, indices, distances, doubtful):
     """Write the nearest anchors of each row, nearest first, and their squared distances.
 
-    `doubtful` tells where so little is left of a sum of squares that rounding counts.
+    `products` is (m, n). `doubtful` tells where so little is left of a sum of squares that rounding
+    counts.
     """
-    m, k = anchor_squares.shape[0], indices.shape[1]
-    least, candidates = np.empty(2 * k, products.dtype), np.zeros(m + 1, np.int64)
-    for i in range(products.shape[0]):
-        near, at = distances[i], indices[i]
-        nearest(anchor_squares, products[i], near, at, least, candidates)
-        doubtful[i] = False
-        for e in range(k):
-            near[e] += squares[i]
-            doubtful[i] |= near[e] <= rounding * (squares[i] + anchor_squares[at[e]])
-            near[e] = max(near[e], products.dtype.type(0))
+    n, k = indices.shape
+    room = nearest_room(products, k)
+    keys, columns, _, _ = room
+    step = rows_together(products)
+    for first in range(0, n, step):
+        last = min(n, first + step)
+        nearest(anchor_squares, products, first, last, room)
+        for i in range(first, last):
+            doubtful[i] = False
+            for e in range(k):
+                at = int(columns[e, i - first])
+                distance = keys[e, i - first] + squares[i]
+                doubtful[i] |= distance <= rounding * (squares[i] + anchor_squares[at])
+                indices[i, e], distances[i, e] = at, max(distance, products.dtype.type(0))

@@ -26,7 +26,6 @@ from sklearn.utils import (
 
 from loclin._checks import check_number
 from loclin._nearest_fast import nearest_rows
-from loclin._scores import local_products
 
 __all__ = [
     "anchor_planes",
@@ -39,7 +38,7 @@ __all__ = [
 
 _SOURCES = ("kmeans", "kmeans_per_class", "random")
 _KMEANS_ROWS = 20_000  # beyond, k-means on mini-batches: a few passes instead of a hundred
-_BLOCK = 2**19  # numbers a block: stays near the processor
+_BLOCK = 2**16  # numbers a block: stays near the processor
 _SMALL_SIDE = 3000  # up to here a sparse matrix gets all its singular vectors
 _BANDWIDTH_ROWS = 10_000  # evenly spaced; a median needs no more
 _FEW = 32  # up to so many nearest anchors, selection beats sorting
@@ -238,7 +237,8 @@ def nearest_anchors(X: Any, anchors: Any, k: int) -> tuple[NDArray[np.intp], NDA
     indices = np.empty((n_samples, k), np.intp)
     distances = np.empty((n_samples, k), X.dtype)
     rounding = X.dtype.type(np.sqrt(np.finfo(X.dtype).eps))
-    for rows, products in local_products(X, anchors[None]):
+    for rows in row_blocks(n_samples, n_anchors):
+        products = np.ascontiguousarray(anchors @ X[rows].T)  # rows along the last axis
         near, at, of_rows = distances[rows], indices[rows], squares[rows]
         if k <= _FEW:
             doubtful = np.empty(len(near), np.bool_)
@@ -358,7 +358,7 @@ def _nearest_of_many(
     indices: NDArray[Any], distances: NDArray[Any],
 ) -> NDArray[np.bool_]:  # fmt: skip
     """Do what `nearest_rows` does by sorting all anchors, for many neighbours."""
-    whole = squares[:, None] - 2 * products + anchor_squares
+    whole = squares[:, None] - 2 * products.T + anchor_squares
     indices[:] = np.argsort(whole, axis=1, kind="stable")[:, : indices.shape[1]]
     distances[:] = np.maximum(np.take_along_axis(whole, indices, axis=1), 0)
     doubtful = distances <= rounding * (squares[:, None] + anchor_squares[indices])

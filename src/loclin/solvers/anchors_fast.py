@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import overload
 
 from loclin._jit import jit
-from loclin._nearest_fast import nearest
+from loclin._nearest_fast import nearest, nearest_room, rows_together
 from loclin.solvers.codes_fast import add_code
 from loclin.solvers.rows_fast import JIT_OPTIONS, gather, is_dense, score
 
@@ -37,7 +37,7 @@ class MovingAnchors(NamedTuple):
     gradient: Any
     pulls: Any  # (n * k,) like the values of the codes
     buffer: Any
-    products: Any  # (batch, m)
+    products: Any  # (m, batch)
     sums: Any
     sum_log_bandwidth: Any  # (1,)
 
@@ -72,6 +72,28 @@ def soften(bandwidth, keys):
         keys[e] /= total
 
 
+def multiply_anchors(X, rows, anchors, products):
+    """Products of all anchors with the rows, (m, len(rows))."""
+
+
+@overload(multiply_anchors, jit_options=JIT_OPTIONS)
+def _multiply_anchors(X, rows, anchors, products):
+    if is_dense(X):
+
+        def one_product(X, rows, anchors, products):
+            gather(X, rows, anchors.buffer)
+            np.dot(anchors.V, anchors.buffer[: rows.shape[0]].T, products)
+
+        return one_product
+
+    def row_by_row(X, rows, anchors, products):
+        by_row = np.empty((rows.shape[0], products.shape[0]), products.dtype)
+        score(X, rows, anchors.buffer, anchors.V, 0, products.shape[0], by_row)
+        products[:] = by_row.T
+
+    return row_by_row
+
+
 @overload(code_batch, jit_options=JIT_OPTIONS)
 def _code_batch(anchors, rows, codes):
     if isinstance(anchors, types.NoneType):
@@ -79,17 +101,20 @@ def _code_batch(anchors, rows, codes):
 
     def soft_assignment(anchors, rows, codes):
         values, columns, starts = codes
-        gather(anchors.X, rows, anchors.buffer)
-        score(anchors.X, rows, anchors.buffer, anchors.V, 0, anchors.squares.shape[0],
-              anchors.products)  # fmt: skip
-        bandwidth, m = anchors.bandwidth[0], anchors.squares.shape[0]
-        k = starts[1] - starts[0]
-        least, candidates = np.empty(2 * k, values.dtype), np.zeros(m + 1, np.int32)
-        for i in range(rows.shape[0]):
-            first, stop = starts[rows[i]], starts[rows[i] + 1]
-            nearest(anchors.squares, anchors.products[i], values[first:stop],
-                    columns[first:stop], least, candidates)  # fmt: skip
-            soften(bandwidth, values[first:stop])
+        n, m, k = rows.shape[0], anchors.squares.shape[0], starts[1] - starts[0]
+        products = anchors.products.reshape(-1)[: m * n].reshape((m, n))
+        multiply_anchors(anchors.X, rows, anchors, products)
+        room, step = nearest_room(products, k), rows_together(products)
+        keys, nearest_columns, _, _ = room
+        for first in range(0, n, step):
+            last = min(n, first + step)
+            nearest(anchors.squares, products, first, last, room)
+            for i in range(first, last):
+                at = starts[rows[i]]
+                for e in range(k):
+                    values[at + e] = keys[e, i - first]
+                    columns[at + e] = int(nearest_columns[e, i - first])
+                soften(anchors.bandwidth[0], values[at : at + k])
 
     return soft_assignment
 

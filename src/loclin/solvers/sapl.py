@@ -99,7 +99,7 @@ class SAPL(SGD):
             bandwidth=self.bandwidth, rates=self.rates, history=self.history,
             gradient=np.empty_like(V), pulls=np.empty(n * k, dtype),
             buffer=np.empty((0 if turned else batch, d), dtype),
-            products=np.empty((batch, m), dtype), sums=sums,
+            products=np.empty((m, batch), dtype), sums=sums,
             sum_log_bandwidth=self.sum_log_bandwidth,
         )  # fmt: skip
         objective = self._pass(X, codes, anchors, y, weights, rng, average)
