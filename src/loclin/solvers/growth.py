@@ -19,7 +19,7 @@ from loclin.solvers.sgd_fast import row_losses
 
 _PASSES = 10  # over the rows, with each number of anchors; the last two are averaged
 _GROWTH = 2  # anchors of a stage over those of the one before
-_GAIN = 0.1  # a smaller fall of held-out risk is noise, and the error hardly follows it
+_GAIN = 0.08  # of held-out risk, a stage: less is noise, and the error hardly follows it
 _PATIENCE = 2  # stages without such a gain
 _UNUSED = 0.01  # an anchor with less than this part of an equal share of the codes is dropped
 
@@ -59,7 +59,8 @@ def enough_anchors(
         found = solver.models(*solver.current())
         losses, _ = losses_and_codes(solver, found, watched, see)
         risk = float(np.average(losses, weights=watched.weights))
-        waited = 0 if risk < least * (1 - _GAIN) else waited + 1
+        asked = least * (1 - _GAIN) ** (waited + 1)  # of all stages since the least risk
+        waited = 0 if risk < asked else waited + 1
         if not waited:
             least, enough = risk, len(anchors)
         if waited == _PATIENCE or len(anchors) >= n_most:
