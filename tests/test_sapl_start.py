@@ -37,13 +37,34 @@ def test_sparse_rows_and_many_classes_grow_too():
 
     X, y = DIGITS
     fits = [
-        SAPLClassifier("auto", anchor_lr=0.5, max_iter=20, random_state=0).fit(
-            form(X[:1000]), y[:1000]
-        )
+        SAPLClassifier("auto", max_iter=20, random_state=1).fit(form(X[:1000]), y[:1000])
         for form in (np.asarray, sparse.csr_matrix)
     ]
     assert fits[0].n_anchors_ == fits[1].n_anchors_
     assert min(model.score(X[1000:], y[1000:]) for model in fits) > 0.92
+
+
+def test_classes_may_have_anchors_of_their_own_and_starts_of_their_own():
+    X, y = DIGITS
+    model = SAPLClassifier("auto", share_anchors=False, anchors="kmeans_per_class", max_iter=20,
+                           random_state=0).fit(X[:1000], y[:1000])  # fmt: skip
+    assert model.anchors_.shape == (10, model.n_anchors_, 64)
+    assert 10 <= model.n_anchors_ <= 100  # an anchor a class at least, where growth starts with 8
+    assert model.score(X[1000:], y[1000:]) > 0.92
+
+
+def test_growth_counts_rows_by_their_weights():
+    X, y = make_sine(1600, random_state=0)
+    wrong = np.arange(1600) % 2 == 0
+    model = SAPLClassifier("auto", 4, random_state=0)
+    model.fit(X, np.where(wrong, 1 - y, y), sample_weight=np.where(wrong, 1e-3, 1))
+    assert model.score(X, y) > 0.97
+
+
+def test_rows_that_coincide_split_in_silence():
+    X, y = make_sine(600, random_state=0)
+    X[:200] = 0  # a point with both labels: most loss
+    assert SAPLClassifier("auto", 4, max_iter=5, random_state=0).fit(X, y).n_anchors_ >= 8
 
 
 def test_what_auto_cannot_do():

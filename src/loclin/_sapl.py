@@ -17,7 +17,7 @@ from loclin._rows import Rows, hold_out
 from loclin.anchors import check_anchors
 from loclin.codings import SoftAssignmentCoding
 from loclin.losses import LOSSES
-from loclin.solvers.growth import grown
+from loclin.solvers.growth import enough_anchors
 from loclin.solvers.sapl import SAPL, Together, against_the_rest, written_by
 from loclin.solvers.schedule import auto_alpha, stable_eta0, step_offset
 from loclin.solvers.sgd import SGDFit, SGDSettings, SGDStream
@@ -48,7 +48,8 @@ class SAPLClassifier(LocallyLinearClassifier):
     n_anchors : int, "auto" or None, default=None
         How many anchors. None takes the paper's 100, or n_samples / 10 if that is less. "auto"
         begins with a few, splits those whose regions carry most loss and drops those that code
-        nothing, until the risk of held-out rows (`validation_fraction`) stops falling.
+        nothing, until the risk of held-out rows (`validation_fraction`) stops falling; the fit
+        starts afresh with the number found.
     n_neighbors : int, default=8
         How many of them count at a row (the paper's number).
     bandwidth : float, "auto" or "learned", default="auto"
@@ -279,14 +280,9 @@ class SAPLClassifier(LocallyLinearClassifier):
                 solver.history[:] = self.history_.reshape(-1, self.n_anchors_ + 1)[k]
                 solvers.append(solver)
             return solvers
-        if self.n_anchors == "auto":
-            coding, found = self._grow(rows, rng)
-            solvers = [self._solver(rows, coding, _START) for _ in range(n_solvers)]
-            if self.share_anchors:
-                solvers[0].set_models(found["local_coef_"], found["local_intercept_"])
-        else:
-            coding = self._start(rows, rng)
-            solvers = [self._solver(rows, coding, _START) for _ in range(n_solvers)]
+        found = self._grow(rows, rng) if self.n_anchors == "auto" else None
+        coding = self._start(rows, rng, found)
+        solvers = [self._solver(rows, coding, _START) for _ in range(n_solvers)]
         self.n_anchors_, self._n_neighbors = solvers[0].n_models, solvers[0].n_neighbors
         self._begun = self._of_the_start()
         return solvers
@@ -304,15 +300,15 @@ class SAPLClassifier(LocallyLinearClassifier):
                     "to go on. Leave it as it was, or start afresh with warm_start=False."
                 )
 
-    def _solver(self, rows: Rows, coding: Any, n_start: int) -> SAPL:
-        """Solver that starts from a coding."""
+    def _solver(self, rows: Rows, coding: Any, n_start: int, *, shared: bool = False) -> SAPL:
+        """Solver that starts from a coding: of one scorer, or of all where they share anchors."""
         linear, n_classes = self.weights == "linear", len(self.classes_)
         settings = SGDSettings(
             alpha=1.0, loss=LOSSES[self.loss], batch_size=self._batch_size(len(rows.y)),
             competing=False, local=linear, extra=False,
             penalize_intercept=bool(self.penalize_intercept),
         )  # fmt: skip
-        n_scorers = 1 if n_classes == 2 or not self.share_anchors else n_classes
+        n_scorers = n_classes if n_classes > 2 and (shared or self.share_anchors) else 1
         bandwidth_lr = self.anchor_lr / 2 if self.bandwidth == "learned" else 0.0
         X = self._seen_by_models(rows.X[:1])
         return SAPL(X, n_scorers, coding, settings, self.anchor_lr, bandwidth_lr, n_start)
@@ -333,7 +329,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             n_anchors = n_anchors or 1  # not used: given anchors are counted
         elif n_anchors is None or first:
             fewest = len(self.classes_) if self.anchors == "kmeans_per_class" else 1
-            n_anchors = min(first or 100, max(fewest, len(rows.y) // 10))
+            n_anchors = max(fewest, min(first or 100, len(rows.y) // 10))
             n_neighbors = min(n_neighbors, n_anchors)
         return fitted_coding(
             self._coding(n_anchors, n_neighbors, self.anchors), rows.X, rows.y, rng
@@ -343,15 +339,15 @@ class SAPLClassifier(LocallyLinearClassifier):
         bandwidth = "auto" if self.bandwidth == "learned" else self.bandwidth
         return SoftAssignmentCoding(n_anchors, n_neighbors, bandwidth, anchors)
 
-    def _grow(self, rows: Rows, rng: np.random.Generator) -> tuple[Any, dict[str, Any]]:
-        """Find how many anchors there should be, and where; and the models there."""
+    def _grow(self, rows: Rows, rng: np.random.Generator) -> int:
+        """Find how many anchors there should be; meanwhile all classes share them."""
         seed = int(rng.integers(2**31 - 1))
         learned, watched = hold_out(rows, self.validation_fraction, seed, "n_anchors='auto'")
 
         def make(anchors: NDArray[Any], found: dict[str, Any] | None) -> SAPL:
             k = min(self.n_neighbors, len(anchors))
             coding = self._coding(len(anchors), k, anchors).fit(learned.X)
-            solver = self._solver(learned, coding, 1 if found else _START)
+            solver = self._solver(learned, coding, 1 if found else _START, shared=True)
             self._schedule(solver, learned)
             if found:
                 solver.set_models(found["local_coef_"], found["local_intercept_"])
@@ -360,9 +356,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         first = self._start(learned, rng, max(_FIRST, self.n_neighbors)).anchors_
         self.n_anchors_, n_most = len(first), max(1, len(learned.y) // 10)
         with self._threads(rows.X.shape[1]):
-            found = grown(make, first, learned, watched, self._seen_by_models, n_most, rng)
-        k = min(self.n_neighbors, len(found["anchors_"]))
-        return written_by(found["anchors_"], k, found["bandwidth_"]), found
+            return enough_anchors(make, first, learned, watched, self._seen_by_models, n_most, rng)
 
     def _n_local_models(self) -> int:
         return self.n_anchors_

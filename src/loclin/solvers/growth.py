@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from loclin import _scores
 from loclin._encode import encode
@@ -17,16 +19,16 @@ from loclin.solvers.sgd_fast import row_losses
 
 _PASSES = 10  # over the rows, with each number of anchors; the last two are averaged
 _GROWTH = 2  # anchors of a stage over those of the one before
-_GAIN = 0.02  # held-out risk must fall by this part of it to pay for more anchors
+_GAIN = 0.08  # of held-out risk, a stage: less is noise, and the error hardly follows it
 _PATIENCE = 2  # stages without such a gain
 _UNUSED = 0.01  # an anchor with less than this part of an equal share of the codes is dropped
 
 
-def grown(
+def enough_anchors(
     make: Callable[..., SAPL], first: Any, rows: Rows, watched: Rows, see: Callable[[Any], Any],
     n_most: int, rng: np.random.Generator,
-) -> dict[str, Any]:  # fmt: skip
-    """Return the model at the number of anchors with the least held-out risk.
+) -> int:  # fmt: skip
+    """Return the number of anchors beyond which held-out risk hardly falls.
 
     Parameters
     ----------
@@ -44,27 +46,26 @@ def grown(
 
     Returns
     -------
-    found : dict
-        Fitted attributes.
+    n_anchors : int
     """
     anchors, models, waited = first, None, 0
-    best: tuple[float, dict[str, Any]] = np.inf, {}
-    while waited < _PATIENCE:
+    least, enough = np.inf, len(first)
+    X = see(rows.X)
+    while True:
         solver = make(anchors, models)
-        X = see(rows.X)
         for turn in range(_PASSES):
             late = turn >= _PASSES - 2
             solver.iterate(X, rows.X, rows.y, rows.weights, rng, average=late)
         found = solver.models(*solver.current())
         losses, _ = losses_and_codes(solver, found, watched, see)
         risk = float(np.average(losses, weights=watched.weights))
-        waited = 0 if risk < best[0] * (1 - _GAIN) else waited + 1
+        asked = least * (1 - _GAIN) ** (waited + 1)  # of all stages since the least risk
+        waited = 0 if risk < asked else waited + 1
         if not waited:
-            best = risk, found
-        if len(anchors) >= n_most:
-            break
+            least, enough = risk, len(anchors)
+        if waited == _PATIENCE or len(anchors) >= n_most:
+            return enough
         anchors, models = split(solver, found, rows, see, n_most, rng)
-    return best[1]
 
 
 def losses_and_codes(solver: SAPL, found: dict[str, Any], rows: Rows,
@@ -88,10 +89,9 @@ def split(solver: SAPL, found: dict[str, Any], rows: Rows, see: Callable[[Any], 
     The halves of an anchor are the two means of its rows, which count by their losses, and say what
     it said.
     """
-    from sklearn.cluster import KMeans
-
     anchors = found["anchors_"]
     losses, codes = losses_and_codes(solver, found, rows, see)
+    usual = np.average(losses, weights=rows.weights) or 1.0
     share = np.asarray(codes.sum(axis=0)).ravel() * len(anchors) / len(rows.y)
     kept = np.flatnonzero(share > _UNUSED)
     carried = np.asarray(codes.T @ (rows.weights * losses)).ravel()[kept]
@@ -104,10 +104,17 @@ def split(solver: SAPL, found: dict[str, Any], rows: Rows, see: Callable[[Any], 
     for half, j in zip(range(len(kept), len(taken)), halved, strict=True):
         own = np.flatnonzero(owner == j)
         if len(own) > 1:
-            seed = int(rng.integers(2**31 - 1))
-            pair = KMeans(2, n_init=1, random_state=seed).fit(
-                rows.X[own], sample_weight=1 + losses[own] / (losses.mean() or 1)
-            )
-            at[[np.flatnonzero(kept == j)[0], half]] = pair.cluster_centers_
+            counts = rows.weights[own] * (1 + losses[own] / usual)
+            at[[np.flatnonzero(kept == j)[0], half]] = two_means(rows.X[own], counts, rng)
     names = ("local_coef_", "local_intercept_")
     return at, found | {name: found[name][:, taken] for name in names}
+
+
+def two_means(X: Any, weights: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    """Centres of two halves of the rows; one twice where the rows are one point."""
+    from sklearn.cluster import KMeans
+
+    pair = KMeans(2, n_init=1, random_state=int(rng.integers(2**31 - 1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of rows that are one point
+        return np.asarray(pair.fit(X, sample_weight=weights).cluster_centers_)
