@@ -84,7 +84,8 @@ def test_few_models_a_row(s, form, dtype, monkeypatch):
     codes = rng.normal(size=(41, 6)).astype(dtype) * (rng.random((41, 6)) < 0.4)
     codes[3], codes[:, 2] = 0, 0  # a row without models, a model without rows
     truth = np.einsum("nm,nsm->ns", codes, np.einsum("nd,smd->nsm", X, coef) + intercept)
-    for rows in (256, 8):
+    for cached, rows in ((2**17, 256), (0, 256), (0, 8)):
+        monkeypatch.setattr(_scores, "_CACHED_BYTES", cached)
         monkeypatch.setattr(_scores, "_CODED_ROWS", rows)
         found = _scores.coded_scores(form(X), sparse.csr_matrix(codes), coef, intercept)
         assert found.dtype == dtype

@@ -19,6 +19,7 @@ from loclin._jit import read_only
 
 # Responses of a block take about a megabyte, the size of a core's cache.
 _BLOCK_BYTES = 2**20
+_CACHED_BYTES = 2**17  # of weights, beside rows
 _CODED_ROWS = 256  # a block of dense rows with sparse codes
 
 
@@ -110,7 +111,10 @@ def _scores_by_model(X: Any, codes: Any, coef: NDArray[Any]) -> NDArray[Any]:
     if not sparse.issparse(X):
         parts = read_only(codes.data), read_only(codes.indices), read_only(codes.indptr)
         coef = read_only(np.ascontiguousarray(coef))
-        _scores_fast.scores_by_model(read_only(X), parts, coef, _CODED_ROWS, scores)
+        if coef.nbytes <= _CACHED_BYTES:
+            _scores_fast.scores_by_row(read_only(X), parts, coef, scores)
+        else:
+            _scores_fast.scores_by_model(read_only(X), parts, coef, _CODED_ROWS, scores)
         return scores
     size = max(64, 8 * _BLOCK_BYTES // (d * coef.itemsize))
     for first in range(0, X.shape[0], size):

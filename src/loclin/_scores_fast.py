@@ -72,3 +72,17 @@ def scores_by_model(X, codes, coef, block, scores):
                     add_responses(X, rows[at], rows[at], pair, coef, j, scores)
                 at += 2
             at = ends[j]
+
+
+@jit
+def scores_by_row(X, codes, coef, scores):
+    """Do what `scores_by_model` does, row by row: faster where the cache holds all models."""
+    values, columns, starts = codes
+    s, _, d = coef.shape
+    for row in range(X.shape[0]):
+        for e in range(starts[row], starts[row + 1]):
+            for y in range(s):
+                response = X.dtype.type(0)
+                for f in range(d):
+                    response += coef[y, columns[e], f] * X[row, f]
+                scores[row, y] += values[e] * response
