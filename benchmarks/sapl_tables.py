@@ -368,12 +368,15 @@ def figure_2(name: str, options: Any, cache: Cache) -> dict[str, list[float]]:
 
 
 def epochs(row: Row, problem: Problem, choice: Any, n: int) -> list[list[float]]:
-    """Objective over the training rows and test accuracy, pass by pass after the start's five."""
+    """Objective over the training rows and test accuracy, pass by pass after the start's five.
+
+    Each pass is averaged, as the last ones of a fit are.
+    """
     A, B = prepared(problem, choice)
     system = System(row, problem.name, A, problem.y, choice["knobs"], 0)
     found = []
     for n_passes in range(1, n + 1):  # the passes before are the same bits each time
-        model = system.learner(10 ** (choice["k"] / 2), max_iter=n_passes, tol=0.0, average=0)
+        model = system.learner(10 ** (choice["k"] / 2), max_iter=n_passes, tol=0.0, average=1)
         model.fit(A, problem.y)
         signs = np.where(problem.y[:, None] == model.classes_, 1, -1)
         scores = model.decision_function(A)
