@@ -336,3 +336,12 @@ def test_few_distinct_rows_and_empty_regions():
 def test_streams_need_the_online_solver(solver):
     assert not hasattr(quick(solver=solver), "partial_fit")
     assert not hasattr(quick("auto", solver="online"), "partial_fit")
+
+
+def test_the_corrected_online_algorithm_learns_in_the_benchmark(capsys):
+    from benchmarks import l3m_online
+
+    medians = l3m_online.main(["--rows", "1000", "--seeds", "3"])
+    assert medians["corrected"][-1] < 15
+    assert len(medians["as printed"]) == 5
+    assert "corrected" in capsys.readouterr().out

@@ -32,7 +32,7 @@ from loclin.solvers.l3m_outputs import Outputs
 SCHEDULE = ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 0.5), (16.0, 0.2), (32.0, 0.05))
 _HARD = (1e12, 1.0)
 _PASSES = 30  # of a round
-_TRIAL_PASSES, _TRIAL_ROWS = 15, 3000  # of a round, when starts are compared
+_TRIAL_PASSES, _TRIAL_ROWS = 15, 2000  # of a round, when starts are compared
 _GAIN = 0.02  # held-out risk must fall by this part of it to pay for more regions ...
 _SMALL = 0.1  # ... or of this, where it is smaller
 _TOL = 1e-6  # of the gradient
@@ -159,14 +159,16 @@ def best_start(make: Any, rows: Rows, watched: Rows, starts: list[NDArray[Any]],
     make : callable
         ``make(rows, n_regions)``: an `Annealing`.
     rows, watched : Rows
-        To learn from and to watch.
+        To learn from, shuffled (the first 2,000 are used), and to watch.
     starts : list of ndarray of shape (r, d + 1)
         Partitions.
     n_jobs : int or None
     """
+    some = slice(_TRIAL_ROWS)
+    few = Rows(rows.X[some], rows.y[some], rows.weights[some])
 
     def risk(partition: NDArray[Any]) -> float:
-        annealing = make(rows, len(partition))
+        annealing = make(few, len(partition))
         v = annealing.start(partition)
         for stage in SCHEDULE:
             v, _ = annealing.descend(v, stage, _TRIAL_PASSES)
