@@ -97,12 +97,12 @@ def test_proposition_1_1_without_constraints_the_optimum_is_one_classifier(n_cla
     rng = np.random.default_rng(0)
     run.v[:] = rng.normal(size=len(run.v))  # away from the symmetric point
     run.objective = np.inf
-    for _ in range(6):
+    for _ in range(15):
         run.round()
     # one global classifier f, r times penalised: max_k becomes hinge(f), and phi = 1 at G = 0
     one = Problem(rows, 1, s, ALPHA * r, MARGIN, Loss.HINGE)
     single = Run(one, np.arange(0))
-    for _ in range(6):
+    for _ in range(15):
         single.round()
     # with r = 1, phi = max(0, 1 + g) can be 0: the objective is mean hinge - 1
     assert run.gap < 1e-3

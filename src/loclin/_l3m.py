@@ -89,8 +89,8 @@ class L3MClassifier(LocallyLinearClassifier):
         "online": the step at row t is ``eta0 / sqrt(t)`` over the mean of ``||x||^2 + 1``.
     max_iter : int, default=100
         "online", most passes over the rows. "refined", most rounds of at most 30 passes; from the
-        seventh on the partition is hard. "convex", most rounds of at most 600 passes, each with a
-        quarter of the smoothing of the one before.
+        seventh on the partition is hard. "convex", most rounds of at most 600 passes, with ever
+        less smoothing.
     tol : float, default=1e-3
         "convex" ends when the duality gap is at most this part of the objective, for every draw;
         the others when the objective (with early stopping: minus the held-out accuracy) has not

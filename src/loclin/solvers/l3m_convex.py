@@ -31,9 +31,10 @@ from loclin.solvers.l3m_fast import surrogate_rows
 from loclin.solvers.l3m_outputs import Outputs, models_of
 
 _FIRST = 0.25  # smoothing of the first round, over the objective at the start
-_LESS = 0.25  # smoothing of a round over that of the one before
+_LESS = 0.5  # smoothing of a round over that of the one before
 _LEAST = 1e-7  # the same, at least
 _PASSES = 600  # of a round
+_FLATTEST = 1e-3  # variance of a direction, over the largest, below which it is not stretched
 _WIDEST = 1500  # features, for the bound from below, which needs their second moments
 
 
@@ -56,9 +57,11 @@ class Problem:
         self.n_regions, self.n_scorers = n_regions, n_scorers
         self.alpha, self.margin, self.loss = alpha, margin, loss
         self.mean = np.asarray(self.weights @ self.X, np.float64).reshape(1, -1)
-        self.inverse_moments = None
+        self.inverse_moments, self.bases = None, None
         if self.X.shape[1] <= _WIDEST:
-            self.inverse_moments = np.linalg.pinv(self._moments(), hermitian=True)
+            moments = self._moments()
+            self.inverse_moments = np.linalg.pinv(moments, hermitian=True)
+            self.bases = _whitening(moments[:-1, :-1] - self.mean.T @ self.mean)
 
     def _moments(self) -> NDArray[np.float64]:
         """Second moments of the features and a one."""
@@ -86,6 +89,13 @@ class Problem:
             return total
 
         return of_rows
+
+
+def _whitening(covariance: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return a basis in which features are nearly uncorrelated and of deviation 1; its inverse."""
+    values, vectors = np.linalg.eigh(covariance)
+    roots = np.sqrt(np.maximum(values, _FLATTEST * max(values.max(), 1e-300)))
+    return (vectors / roots) @ vectors.T, (vectors * roots) @ vectors.T
 
 
 class Run:
@@ -123,11 +133,12 @@ class Run:
         return (self.objective - self.lowest) / max(abs(self.objective), 1e-12)
 
     def round(self) -> None:
-        """Descend with less smoothing than the round before."""
+        """Descend; smooth less the next time, unless this round has not come to its end."""
         problem = self.problem
         v, _ = self.outputs.minimise(
-            self.v, problem.kernel(self.mu), self.penalties, _PASSES, 1e-6 * self.mu, self.lower
-        )
+            self.v, problem.kernel(self.mu), self.penalties, _PASSES, 1e-6 * self.mu,
+            self.lower, problem.bases,
+        )  # fmt: skip
         before, self.v = self.v, v
         objective = self._exactly()
         if objective <= self.objective:
@@ -136,8 +147,10 @@ class Run:
             self.v = before
         if problem.inverse_moments is not None:
             self.lowest = max(self.lowest, self.bound(v))
-        least = _LEAST * self.objective
-        self.mu = max(_LESS * self.mu, least)
+            pieces = problem.n_regions * (problem.n_scorers + 1) * (problem.n_regions + 1)
+            if self.objective - self.lowest > 2.0 * self.mu * np.log(pieces):
+                return  # not yet there: what the smoothing costs is at most half of this
+        self.mu = max(_LESS * self.mu, _LEAST * self.objective)
 
     def error(self) -> float:
         """Weighted training error of the model."""

@@ -70,6 +70,7 @@ class Outputs:
     def minimise(
         self, v: NDArray[Any], kernel: Kernel, penalties: NDArray[Any], max_passes: int,
         tol: float, lower: NDArray[Any] | None = None,
+        bases: tuple[NDArray[Any], NDArray[Any]] | None = None,
     ) -> tuple[NDArray[Any], float]:  # fmt: skip
         """Minimise the sum plus ``1/2 sum_p penalties_p ||w_p||^2``, by L-BFGS.
 
@@ -84,6 +85,8 @@ class Outputs:
             The descent ends where no entry of the projected gradient is above it.
         lower : ndarray of shape (p,) or None
             Lower bounds of b.
+        bases : tuple of ndarray of shape (d, d) or None
+            B and its inverse: the descent is in U, where W = U B.
 
         Returns
         -------
@@ -91,11 +94,17 @@ class Outputs:
         value : float
         """
 
-        def objective(v: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+        def turned(v: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
+            W, b = self.split(v)
+            return np.concatenate([(W @ B).ravel(), b])
+
+        def objective(u: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+            v = u if bases is None else turned(u, bases[0])
             total, gradient = self.score(v, kernel)
             W, by_W = self.split(v)[0], self.split(gradient)[0]
             pull = penalties[:, None] * W
             by_W += pull
+            gradient = gradient if bases is None else turned(gradient, bases[0].T)
             return total + 0.5 * float(np.vdot(W, pull)), gradient
 
         bounds = None
@@ -104,9 +113,12 @@ class Outputs:
             lowest[-len(lower) :] = lower
             bounds = np.column_stack([lowest, np.full(len(v), np.inf)])
         options = {"maxiter": max_passes, "maxfun": max_passes, "maxcor": _CORRECTIONS,
-                   "ftol": 1e-13, "gtol": tol}  # fmt: skip
-        found = minimize(objective, v, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        return found.x, float(found.fun)
+                   "ftol": 0.0, "gtol": tol}  # fmt: skip
+        start = v if bases is None else turned(v, bases[1])
+        found = minimize(
+            objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        )
+        return found.x if bases is None else turned(found.x, bases[0]), float(found.fun)
 
     def attributes(self, v: NDArray[Any]) -> dict[str, Any]:
         """Fitted attributes: (s, r, d), (s, r), (s,), (r, d), (r,)."""
