@@ -71,6 +71,8 @@ class Model:
         Epochs before the first of `max_iter`.
     extra_columns : callable or None, default=None
         Score columns of a row, each iteration, that are shown but not counted into the limit.
+    in_batches : bool, default=True
+        Does it train in passes over batches; if not, only `predict` is timed.
     """
 
     build: Callable[..., Any]
@@ -78,6 +80,7 @@ class Model:
     memory: Callable[[Any, int, Shape], int]
     start_epochs: int = 1
     extra_columns: Callable[[int, int], int] | None = None
+    in_batches: bool = True
 
 
 def _weights_and_codes(model: Any, n_models: int, shape: Shape) -> int:
@@ -97,6 +100,17 @@ def _weights_and_anchors(model: Any, n_models: int, shape: Shape) -> int:
 def _with_anchors(n_models: int, **parameters: Any) -> Any:
     """SAPL with 8 anchors at a row."""
     return loclin.SAPLClassifier(n_models, min(_NEIGHBORS, n_models), **parameters)
+
+
+def _outputs(model: Any, n_models: int, shape: Shape) -> int:
+    """Weights of classifiers and partition in double precision, with 20 pairs of L-BFGS."""
+    _, d, c = shape
+    return 2 * (2 * 20 + 5) * n_models * ((c if c > 2 else 1) + 1) * (d + 1)
+
+
+def _with_regions(n_models: int, *, batch_size: int = 1, **parameters: Any) -> Any:
+    """L3M's refined model; it has no batches."""
+    return loclin.L3MClassifier(n_models, n_restarts=1, **parameters)
 
 
 def _with_planes(n_models: int, **parameters: Any) -> Any:
@@ -122,6 +136,12 @@ MODELS = {
         columns=lambda c, m: m + (c if c > 2 else 1) * min(_NEIGHBORS, m),
         memory=_weights_and_anchors,
         start_epochs=5,
+    ),
+    "L3MClassifier": Model(
+        build=_with_regions,
+        columns=lambda c, m: m + (c if c > 2 else 1),
+        memory=_outputs,
+        in_batches=False,
     ),
 }
 
@@ -348,8 +368,13 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         "threads: {threads}, repeats: {repeats}".format(**results)
     )
     with pinned_threads(args.threads):
-        results["fit"] = time_fit(model, kind, args.n_models, problem, warm, args.repeats, clock)
-        _print_fit(results)
+        if kind.in_batches:
+            results["fit"] = time_fit(
+                model, kind, args.n_models, problem, warm, args.repeats, clock
+            )
+            _print_fit(results)
+        else:
+            model.fit(problem.X, problem.y)
         results["predict"] = time_predict(model, kind, args.n_models, problem, args.repeats, clock)
         _print_predict(results)
         if not args.skip_memory:

@@ -20,6 +20,8 @@ ESTIMATORS += [
         SoftAssignmentCoding(3, 2), weights="constant", max_iter=20, random_state=0
     ),
     loclin.SAPLClassifier(share_anchors=False, weights="constant", max_iter=20, random_state=0),
+    loclin.L3MClassifier(solver="online", max_iter=20, random_state=0),
+    loclin.L3MClassifier(3, solver="convex", n_restarts=2, tol=0.1, random_state=0),
 ]
 
 # A weight of two and a row given twice are the same problem but not the same path of stochastic

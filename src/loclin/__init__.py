@@ -4,6 +4,8 @@ Every model here scores a class as a sum of linear models weighted by a code of 
 ``score_y(x) = sum_j code_yj(x) * (w_yj . x + b_yj) + b_y``.
 """
 
+from loclin._bounds import vc_bound
+from loclin._l3m import L3MClassifier
 from loclin._llsvm import LLSVMClassifier
 from loclin._ml3 import ML3Classifier
 from loclin._sapl import SAPLClassifier
@@ -11,4 +13,12 @@ from loclin.projections import argmax_lp_ball
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["LLSVMClassifier", "ML3Classifier", "SAPLClassifier", "__version__", "argmax_lp_ball"]
+__all__ = [
+    "L3MClassifier",
+    "LLSVMClassifier",
+    "ML3Classifier",
+    "SAPLClassifier",
+    "__version__",
+    "argmax_lp_ball",
+    "vc_bound",
+]

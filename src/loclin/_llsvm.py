@@ -275,7 +275,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         return fit if self.weights == "linear" else WeightsOnCodes(fit, rows.X.shape[1])
 
     def _begin_dual(self, rows: Rows, codes: Any, rng: np.random.Generator) -> DualFit:
-        X, y, weights = rows
+        X, y, weights, _ = rows
         shared = {"local": self._has_local, "extra": self._has_global}
         starts = (getattr(self, "_dual", None) if self.warm_start else None) or []
         competing = self.multi_class == "crammer_singer"

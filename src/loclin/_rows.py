@@ -16,11 +16,19 @@ LARGEST_BATCH = 64
 
 
 class Rows(NamedTuple):
-    """Training rows: features, labels as 0 .. c - 1 (int32), weights (mean 1 in a fit)."""
+    """Training rows: features, labels as 0 .. c - 1 (int32), weights (mean 1 in a fit).
+
+    `origin` has their places among the user's rows; None where these are all of them, in order.
+    """
 
     X: Any
     y: NDArray[Any]
     weights: NDArray[Any]
+    origin: NDArray[np.intp] | None = None
+
+    def places(self, some: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the places of some of these rows among the user's."""
+        return some if self.origin is None else self.origin[some]
 
 
 def auto_batch_size(n_samples: int) -> int:
@@ -41,11 +49,13 @@ def weigh(X: Any, labels: NDArray[Any], class_weights: NDArray[Any] | None, samp
     if class_weights is not None:
         weights = weights * class_weights[labels]
     kept = weights > 0
+    origin = None
     if not kept.all():
+        origin = np.flatnonzero(kept)
         X, labels, weights = X[kept], labels[kept], weights[kept]
     if unit:
         weights = weights / weights.mean()
-    return Rows(X, labels, weights.astype(X.dtype))
+    return Rows(X, labels, weights.astype(X.dtype), origin)
 
 
 def hold_out(rows: Rows, fraction: float, seed: int,
@@ -66,7 +76,13 @@ def hold_out(rows: Rows, fraction: float, seed: int,
             f"{needed_by} cannot hold out validation_fraction={fraction} of {len(rows.y)} rows: "
             f"{error} Give more rows or do without."
         ) from error
-    train, watched = (Rows(rows.X[part], rows.y[part], rows.weights[part]) for part in parts)
+    train, watched = (
+        Rows(
+            rows.X[part], rows.y[part], rows.weights[part],
+            rows.places(part),
+        )
+        for part in parts
+    )  # fmt: skip
     return train, watched
 
 

@@ -127,6 +127,41 @@ def _scores_by_model(X: Any, codes: Any, coef: NDArray[Any]) -> NDArray[Any]:
     return scores
 
 
+def regions_of(X: Any, partition: NDArray[Any], intercept: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the region of each row: the partition function (r, d), (r,) that is largest there."""
+    found = np.empty(X.shape[0], np.intp)
+    for rows, products in local_products(X, partition[None]):
+        products += intercept
+        products.argmax(axis=1, out=found[rows])
+    return found
+
+
+def regional_scores(
+    X: Any, partition: NDArray[Any], thresholds: NDArray[Any], coef: NDArray[Any],
+    intercept: NDArray[Any],
+) -> NDArray[Any]:  # fmt: skip
+    """Score of every scorer by the model of the row's region: (n, s).
+
+    Rows are grouped by region: one product a region and block.
+
+    Parameters
+    ----------
+    X : {ndarray, csr} of shape (n, d)
+    partition, thresholds : ndarray of shape (r, d) and (r,)
+        Partition functions.
+    coef, intercept : ndarray of shape (s, r, d) and (s, r)
+    """
+    scores = np.empty((X.shape[0], len(coef)), coef.dtype)
+    for rows, products in local_products(X, partition[None]):
+        products += thresholds
+        regions, block, out = products.argmax(axis=1), X[rows], scores[rows]
+        for k in range(len(partition)):
+            some = np.flatnonzero(regions == k)
+            if len(some):
+                out[some] = block[some] @ coef[:, k].T + intercept[:, k]
+    return scores
+
+
 def combine_models(
     codes: Any, coef: NDArray[Any], intercept: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:

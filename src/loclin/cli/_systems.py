@@ -156,6 +156,7 @@ def _own_spaces() -> dict[str, dict[str, Any]]:
         "ML3Classifier": {"n_models": [8, 16, 32, 64], "alpha*n/norm2": loguniform(0.003, 0.3)},
         "LLSVMClassifier": by_anchors,
         "SAPLClassifier": by_anchors,
+        "L3MClassifier": {"n_regions": [2, 4, 6, 8, 12], "alpha*n/norm2": loguniform(0.001, 0.3)},
     }
 
 

@@ -46,7 +46,7 @@ class CCCPFit:
 
     def iterate(self, *, average: bool) -> float:
         """Freeze the codes of the true classes, and pass once over the rows."""
-        X, y, weights = self.rows
+        X, y, weights, _ = self.rows
         solver = self.solver
         if self.codes is None:
             self.codes = np.empty((len(y), solver.n_models), X.dtype)
@@ -89,7 +89,7 @@ class CCCPStream(Stream):
         return used, total / n
 
     def _learn_block(self, rows: Rows, alpha: float | None, starting: bool) -> tuple[float, float]:
-        X, y, weights = rows
+        X, y, weights, _ = rows
         solver, n, m = self.solver, len(y), self.solver.n_models
         alpha, weights = self.enter(X, weights, mean_squared_norm(X) + 1.0, alpha)
         if starting:

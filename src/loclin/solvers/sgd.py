@@ -91,7 +91,7 @@ class SGDFit:
 
     def iterate(self, *, average: bool) -> float:
         """Pass over the rows once."""
-        X, y, weights = self.rows
+        X, y, weights, _ = self.rows
         self.passed += len(y)
         return self.solver.iterate(X, self.codes, y, weights, self.rng, average=average)
 

@@ -1,0 +1,347 @@
+"""L3M: the refined and the online model, against plain Python and by their own equations."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from loclin import L3MClassifier, vc_bound
+from loclin._rows import Rows
+from loclin.datasets import make_sine, make_xor
+from loclin.losses import Loss
+from loclin.solvers.l3m_fast import soft_rows
+from loclin.solvers.l3m_online import OnlineRun
+from loclin.solvers.l3m_refined import Annealing, partition_at
+
+IRIS, DIGITS = load_iris(return_X_y=True), load_digits(return_X_y=True)
+IRIS, DIGITS = (StandardScaler().fit_transform(IRIS[0]), IRIS[1]), (DIGITS[0] / 16, DIGITS[1])
+TRAIN, TEST = [part[:1200] for part in DIGITS], [part[1200:] for part in DIGITS]
+KINDS, SOLVERS = [np.asarray, sparse.csr_matrix], ["refined", "convex", "online"]
+LEARNED = ("local_coef_", "local_intercept_", "partition_coef_", "partition_intercept_")
+
+
+def each(**values):
+    return pytest.mark.parametrize(list(values), list(product(*values.values())))
+
+
+def quick(n_regions=3, **changed):
+    return L3MClassifier(n_regions, **({"n_restarts": 2, "random_state": 0} | changed))
+
+
+def plain_loss(f, y, smooth):
+    """Loss of scores (n, s): softmax, or of one score."""
+    shift, width = smooth
+    f = np.column_stack([np.zeros(len(f)), f[:, 0]]) if f.shape[1] == 1 else f
+    ahead = f - f[np.arange(len(y)), y][:, None] + shift * (np.arange(f.shape[1]) != y[:, None])
+    if shift and f.shape[1] == 2:  # the plain hinge of a margin, smoothed
+        other = ahead[np.arange(len(y)), 1 - y]
+        return width * np.logaddexp(0, other / width)
+    top = ahead.max(axis=1, keepdims=True)
+    return width * np.log(np.exp((ahead - top) / width).sum(axis=1)) + top[:, 0]
+
+
+@each(s=[1, 3], smooth=[(0.0, 1.0), (1.0, 0.1)], trust=[1.0, 0.2], sharpness=[1.0, 5.0])
+def test_the_risk_of_a_soft_partition(s, smooth, trust, sharpness):
+    rng, n, r = np.random.default_rng(0), 6, 3
+    Z, weights = rng.normal(size=(n, r * s + r)), rng.uniform(0.5, 2, n)
+    y = rng.integers(max(s, 2), size=n).astype(np.int32)
+    A = np.empty_like(Z)
+
+    def plain(Z):
+        f, g = Z[:, : r * s].reshape(n, r, s), sharpness * Z[:, r * s :]
+        p = np.exp(g) / np.exp(g).sum(axis=1, keepdims=True)
+        losses = np.stack([plain_loss(f[:, k], y, smooth) for k in range(r)], axis=1)
+        return -weights @ np.log((p * np.exp(-trust * losses)).sum(axis=1)) / trust
+
+    got = soft_rows(Z, y, weights, r, s, sharpness, trust, *smooth, A)
+    assert got == pytest.approx(plain(Z), rel=1e-9)
+    numeric = np.zeros_like(Z)
+    for index, step in product(np.ndindex(Z.shape), (1e-6, -1e-6)):
+        moved = Z.copy()
+        moved[index] += step
+        numeric[index] += plain(moved) / (2 * step)
+    np.testing.assert_allclose(A, numeric, atol=1e-7)
+
+
+@each(n_classes=[2, 3])
+def test_the_refit_is_a_logistic_regression_in_each_region(n_classes):
+    X, y = (part[IRIS[1] < n_classes] for part in IRIS)
+    y = np.where(np.arange(len(y)) % 5 == 0, (y + 1) % n_classes, y)  # not separable
+    alpha, s = 0.1, 1 if n_classes == 2 else 3
+    rows = Rows(X, y.astype(np.int32), np.ones(len(y)))
+    annealing = Annealing(rows, 2, s, alpha, Loss.LOGISTIC)
+    v, objective = annealing.refit(annealing.start(partition_at(X[[0, 60]], X)), 500)
+    found, expected = annealing.outputs.attributes(v), 0.0
+    regions = (X @ found["partition_coef_"].T + found["partition_intercept_"]).argmax(axis=1)
+    nearest = ((X[:, None] - X[[0, 60]]) ** 2).sum(axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(regions, nearest)
+    for k in range(2):
+        some, n = regions == k, len(y)
+        other = LogisticRegression(C=1 / (alpha * n), tol=1e-8, max_iter=999)
+        other.fit(X[some], y[some])
+        scores = other.decision_function(X[some]).reshape(some.sum(), -1)
+        of_region = np.searchsorted(other.classes_, y[some])
+        expected += plain_loss(scores, of_region, (0.0, 1.0)).sum() / n
+        expected += alpha / 2 * np.sum(other.coef_**2)
+    assert objective == pytest.approx(expected, rel=1e-3)
+
+
+@each(solver=SOLVERS, kind=KINDS, n_classes=[2, 3])
+def test_scores_codes_regions_and_local_models(solver, kind, n_classes):
+    X, y = (part[IRIS[1] < n_classes] for part in IRIS)
+    model = quick(solver=solver, tol=0.01).fit(kind(X), y)
+    n, s = len(y), 1 if n_classes == 2 else 3
+    shapes = (s, 3, 4), (s, 3), (3, 4), (3,)
+    assert tuple(getattr(model, name).shape for name in LEARNED) == shapes
+    assert (model.intercept_.tolist(), model.n_regions_) == ([0] * s, 3)
+    regions = (X @ model.partition_coef_.T + model.partition_intercept_).argmax(axis=1)
+    np.testing.assert_array_equal(model.regions(kind(X)), regions)
+    codes = model.local_weights(kind(X))
+    assert sparse.issparse(codes)
+    np.testing.assert_array_equal(codes.toarray(), np.eye(3)[regions])
+    scores = np.einsum("snd,nd->ns", model.local_coef_[:, regions], X)
+    scores += model.local_intercept_[:, regions].T
+    decision = scores[:, 0] if s == 1 else scores
+    np.testing.assert_allclose(model.decision_function(kind(X)), decision, atol=1e-9)
+    coef, intercept = model.local_model(kind(X))
+    assert coef.shape == ((n, 4) if s == 1 else (n, 3, 4))
+    np.testing.assert_allclose(np.einsum("n...d,nd->n...", coef, X) + intercept, decision)
+    assert model.score(kind(X), y) > 0.8
+
+
+@each(solver=["refined", "online"])
+def test_sparse_rows_and_single_precision(solver):
+    X, y = IRIS
+    model = quick(solver=solver, max_iter=8, n_iter_no_change=99).fit(X, y)
+    other = clone(model).fit(sparse.csr_matrix(X), y)
+    single = clone(model).fit(X.astype(np.float32), y)
+    for found, close in ((other, 1e-3), (single, 0.1)):  # rounding may move a row to another region
+        assert found.objective_[0] == pytest.approx(model.objective_[0], rel=1e-3)
+        assert found.objective_[-1] == pytest.approx(model.objective_[-1], rel=close)
+    assert {getattr(single, name).dtype for name in LEARNED} == {np.dtype(np.float32)}
+    assert single.decision_function(X).dtype == single.local_weights(X).dtype == np.float32
+    assert single.score(X, y) > (0.95 if solver == "refined" else 0.75)
+
+
+@each(solver=SOLVERS, loss=["hinge", "logistic"])
+def test_xor_is_learned(solver, loss):
+    X, y = make_xor(600, random_state=1)
+    model = L3MClassifier(2, solver=solver, loss=loss, n_restarts=5, tol=0.01, random_state=0)
+    assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.97
+
+
+def test_a_curved_boundary_and_many_classes():
+    X, y = make_sine(1500, random_state=0)
+    X = StandardScaler().fit_transform(X)
+    model = L3MClassifier(random_state=0).fit(X[:500], y[:500])
+    assert model.score(X[500:], y[500:]) > 0.96
+    assert model.n_iter_ < 20
+    model = L3MClassifier(random_state=0).fit(*TRAIN)
+    linear = LogisticRegression(max_iter=500).fit(*TRAIN)
+    assert model.score(*TEST) > linear.score(*TEST) - 0.005
+
+
+class PlainOnline:
+    """Algorithm 1 in plain Python, its gradient by numeric differentiation of eq. 8."""
+
+    def __init__(self, r, s, margin, points):
+        self.r, self.s, self.margin, self.points, self.t = r, s, margin, points, 0
+        self.W = np.zeros((r * s + r, points.shape[1] + 1))
+        self.W[r * s : -1, -1] = margin
+
+    def surrogate(self, Z, label):
+        f, g = Z[: self.r * self.s].reshape(self.r, self.s), Z[self.r * self.s :]
+        signs = np.where(label == (np.arange(self.s) if self.s > 1 else 1), 1, -1)
+        L = [np.logaddexp(0, -signs * f[k]).max() for k in range(self.r)]
+        phi = [np.logaddexp(0, np.where(np.arange(self.r) == k, 1, -1) * g).max()
+               for k in range(self.r)]  # fmt: skip
+        return max(a + b for a, b in zip(L, phi, strict=True)) - 1
+
+    def learn(self, x, label, weight, alpha, rate):
+        x1, self.t = np.append(x, 1), self.t + 1
+        Z = self.W @ x1
+        steps = 1e-6 * np.eye(len(Z))
+        slopes = [self.surrogate(Z + e, label) - self.surrogate(Z - e, label) for e in steps]
+        step = rate / np.sqrt(self.t)
+        n_local = self.r * self.s
+        self.W[:n_local, :-1] *= 1 - step * alpha
+        self.W -= step * weight * np.outer(np.array(slopes) / 2e-6, x1)
+        for j, point in enumerate(self.points):
+            p1 = np.append(point, 1)
+            short = self.margin - self.W[n_local + j] @ p1
+            self.W[n_local + j] += max(0, short) / (p1 @ p1) * p1
+
+
+@each(kind=KINDS, n_classes=[2, 3], r=[2, 3])
+def test_online_is_algorithm_1(kind, n_classes, r):
+    X, y = (part[IRIS[1] < n_classes] for part in IRIS)
+    s, order = 1 if n_classes == 2 else 3, np.random.default_rng(5).permutation(len(y))
+    weights = np.random.default_rng(6).uniform(0.5, 1.5, len(y))
+    rows = Rows(kind(X), y.astype(np.int32), weights)
+    run = OnlineRun(rows, r, s, 2.0, Loss.LOGISTIC, np.random.default_rng(1))
+    plain = PlainOnline(r, s, 2.0, X[run.constrained])
+    apart = np.random.default_rng(2).uniform(0, 0.1, r * s + r)  # no ties at the start
+    plain.W[:, -1] += apart
+    run.f += apart[: r * s]
+    run.v += apart[r * s :]
+    run.learn(rows, order.astype(np.int32), 0.3, 0.8)
+    for i in order:
+        plain.learn(X[i], y[i], weights[i], 0.3, 0.8)
+    found = run.attributes()
+    local = plain.W[: r * s].reshape(r, s, 5).transpose(1, 0, 2)
+    np.testing.assert_allclose(found["local_coef_"], local[:, :, :-1], atol=1e-5)
+    np.testing.assert_allclose(found["local_intercept_"], local[:, :, -1], atol=1e-5)
+    np.testing.assert_allclose(found["partition_coef_"], plain.W[r * s :, :-1], atol=1e-5)
+    held = X[run.constrained] @ found["partition_coef_"].T + found["partition_intercept_"]
+    assert (np.diag(held) >= 2 - 1e-9).all()
+
+
+def test_a_stream_learns_xor():
+    errors = []
+    for seed in range(5):
+        X, y = make_xor(3000, std=0.4, random_state=seed)
+        model = L3MClassifier(2, solver="online", random_state=seed)
+        for at in range(0, 3000, 100):
+            kind = KINDS[at // 100 % 2]
+            model.partial_fit(kind(X[at : at + 100]), y[at : at + 100], classes=np.unique(y))
+        errors.append(1 - model.score(X, y))
+        assert model.t_ == 3000
+    assert np.median(errors) < 0.12
+
+
+def test_a_stream_in_pieces_is_the_same_stream():
+    X, y = make_xor(400, random_state=0)
+    model = L3MClassifier(2, solver="online", alpha=0.01, random_state=0)
+    with pytest.raises(ValueError, match="classes is needed"):
+        model.partial_fit(X, y)
+    model.partial_fit(X[:100], y[:100], classes=np.unique(y))
+    copied = pickle.loads(pickle.dumps(model))
+    for part in (model, copied):
+        part.partial_fit(X[100:], y[100:])
+    np.testing.assert_array_equal(model.local_coef_, copied.local_coef_)
+    with pytest.raises(
+        ValueError, match=r"The first call of partial_fit has 3 rows, fewer than n_r"
+    ):
+        L3MClassifier(4, solver="online").partial_fit(X[:3], y[:3], classes=np.unique(y))
+    with pytest.raises(ValueError, match="goes on from a model of solver='online' only"):
+        quick(2).fit(X, y).set_params(solver="online").partial_fit(X, y)
+
+
+@each(solver=SOLVERS)
+def test_same_seed_same_bits_whatever_n_jobs(solver):
+    X, y = IRIS
+    model = quick(solver=solver, tol=0.02).fit(X, y)
+    for other in (clone(model).set_params(n_jobs=2).fit(X, y), pickle.loads(pickle.dumps(model))):
+        for name in LEARNED:
+            np.testing.assert_array_equal(getattr(other, name), getattr(model, name))
+
+
+@each(solver=SOLVERS)
+def test_a_warm_start_goes_on(solver):
+    X, y = IRIS
+    model = quick(solver=solver, warm_start=True, tol=0.02).fit(X, y)
+    before = model.objective_[-1]
+    model.fit(X, y)
+    assert model.objective_[-1] < 1.3 * before + 0.05
+    if solver != "convex":
+        with pytest.raises(ValueError, match="n_regions=4 differs from the 3 of the fit"):
+            model.set_params(n_regions=4).fit(X, y)
+
+
+def test_the_number_of_regions_is_found():
+    X, y = make_xor(600, random_state=0)
+    model = quick("auto").fit(X, y)
+    assert model.n_regions_ in (2, 4)
+    assert model.score(X, y) > 0.97
+    assert quick("auto", solver="online").fit(X, y).n_regions_ == model.n_regions_
+    with pytest.raises(ValueError, match="n_regions='auto' cannot hold out"):
+        quick("auto").fit(X[:4], [0, 0, 0, 1])
+
+
+def test_region_rules_say_where_and_what():
+    import pandas as pd
+
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = quick().fit((X - X.mean()) / X.std(), y)
+    rules = model.region_rules((X - X.mean()) / X.std(), n_top=2)
+    assert len(rules) == 3
+    shares = np.bincount(model.regions((X - X.mean()) / X.std()), minlength=3) / 150
+    for k, rule in enumerate(rules):
+        lines = rule.splitlines()
+        assert lines[0] == f"region {k}: {shares[k]:.1%} of the rows"
+        top = np.abs(model.partition_coef_ - model.partition_coef_.mean(axis=0))[k].argmax()
+        assert X.columns[top] in lines[1]
+        assert [line.split(":")[0] for line in lines[2:]] == [f"  class {c}" for c in range(3)]
+    assert isinstance(X, pd.DataFrame)
+    assert model.region_rules()[0].splitlines()[0] == "region 0"
+
+
+def test_vc_bound():
+    # the printed claim behind it: that many rows cannot be parted in all 2^m ways
+    for r, d in product([2, 3, 6, 16], [1, 2, 30]):
+        n_functions, bound = r * (r + 1) // 2, vc_bound(r, d)
+        assert bound < n_functions * (d + 1) * 2 * np.log2(np.e * n_functions) + 1e-6
+        ways = n_functions * (d + 1) * np.log2(np.e * bound / (d + 1))
+        assert bound >= ways
+    with pytest.raises(ValueError, match="n_regions=1 is not valid"):
+        vc_bound(1, 2)
+
+
+BAD_VALUES = {
+    "n_regions": ([1, 0, 2.5, "many"], r'must be an integer in \[2, inf\); or "auto" or None'),
+    "solver": (["x", None], r"use one of \['convex', 'online', 'refined'\]"),
+    "loss": (["squared_hinge", None], r"use one of \['hinge', 'logistic'\]"),
+    "alpha": ([0, -1.0, np.nan, "best"], r'a number in \(0, inf\); or "auto"'),
+    "margin": ([0, -1, np.nan, "wide"], r"must be a number in \(0, inf\)"),
+    "n_restarts": ([0, 1.5, "many"], r"an integer in \[1, inf\)"),
+    "eta0": ([0, -1, np.inf], r"must be a number in \(0, inf\)"),
+    "n_jobs": ([0, 1.5, "two"], "None"),
+}
+
+
+@each(name=BAD_VALUES)
+def test_bad_parameters_are_named(name):
+    for value in BAD_VALUES[name][0]:
+        with pytest.raises((TypeError, ValueError), match=BAD_VALUES[name][1]) as caught:
+            quick(**{name: value}).fit(*IRIS)
+        assert f"{name}={value!r}" in str(caught.value)
+
+
+@each(solver=SOLVERS)
+def test_more_regions_than_rows(solver):
+    X, y = IRIS[0][::30], [0, 0, 1, 1, 2]
+    with pytest.warns(UserWarning, match=r"n_regions=9 is too large: .*Using n_regions=5"):
+        model = quick(9, solver=solver, tol=0.05, max_iter=20).fit(X, y)
+    assert model.n_regions_ == len(model.partition_coef_) == 5
+
+
+def test_few_distinct_rows_and_empty_regions():
+    X, y = np.tile([[0.0, 1], [1, 0], [1, 1]], (10, 1)), np.arange(30) % 3
+    model = quick(6).fit(X, y)
+    assert model.score(X, y) == 1
+    counts = np.bincount(model.regions(X), minlength=6)
+    assert (counts == 0).any()
+    empty = int(np.flatnonzero(counts == 0)[0])
+    assert "0.0% of the rows" in model.region_rules(X)[empty]
+    assert all(np.isfinite(getattr(model, name)).all() for name in LEARNED)
+
+
+@each(solver=["refined", "convex"])
+def test_streams_need_the_online_solver(solver):
+    assert not hasattr(quick(solver=solver), "partial_fit")
+    assert not hasattr(quick("auto", solver="online"), "partial_fit")
+
+
+def test_the_corrected_online_algorithm_learns_in_the_benchmark(capsys):
+    from benchmarks import l3m_online
+
+    medians = l3m_online.main(["--rows", "1000", "--seeds", "3"])
+    assert medians["corrected"][-1] < 15
+    assert len(medians["as printed"]) == 5
+    assert "corrected" in capsys.readouterr().out
