@@ -142,7 +142,7 @@ def regional_scores(
 ) -> NDArray[Any]:  # fmt: skip
     """Score of every scorer by the model of the row's region: (n, s).
 
-    Rows are grouped by region: one product a region and block.
+    Only the models of a row's region are asked.
 
     Parameters
     ----------
@@ -151,15 +151,18 @@ def regional_scores(
         Partition functions.
     coef, intercept : ndarray of shape (s, r, d) and (s, r)
     """
-    scores = np.empty((X.shape[0], len(coef)), coef.dtype)
-    for rows, products in local_products(X, partition[None]):
-        products += thresholds
-        regions, block, out = products.argmax(axis=1), X[rows], scores[rows]
+    scores = np.zeros((X.shape[0], len(coef)), coef.dtype)
+    if not sparse.issparse(X):
+        regions = np.empty(len(X), np.intp)
+        block = max(16, _CACHED_BYTES // (X.shape[1] * X.itemsize))
+        parts = (read_only(np.ascontiguousarray(part)) for part in (partition, thresholds, coef))
+        _scores_fast.scores_by_region(read_only(X), *parts, block, regions, scores)
+    else:
+        regions = regions_of(X, partition, thresholds)
         for k in range(len(partition)):
             some = np.flatnonzero(regions == k)
-            if len(some):
-                out[some] = block[some] @ coef[:, k].T + intercept[:, k]
-    return scores
+            scores[some] = X[some] @ coef[:, k].T
+    return scores + intercept.T[regions]
 
 
 def combine_models(

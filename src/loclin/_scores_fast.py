@@ -86,3 +86,25 @@ def scores_by_row(X, codes, coef, scores):
                 for f in range(d):
                     response += coef[y, columns[e], f] * X[row, f]
                 scores[row, y] += values[e] * response
+
+
+@jit
+def scores_by_region(X, partition, thresholds, coef, block, regions, scores):
+    """Find the region of each row, and add what its models say of it.
+
+    Both while a block of rows is near the processor.
+    """
+    n = X.shape[0]
+    ones, starts = np.ones(block, scores.dtype), np.arange(block + 1)
+    for first in range(0, n, block):
+        last = min(n, first + block)
+        rows, found = X[first:last], regions[first:last]
+        products = np.dot(rows, partition.T)
+        for i in range(last - first):
+            found[i] = 0
+            for k in range(1, len(thresholds)):
+                best = found[i]
+                if products[i, k] + thresholds[k] > products[i, best] + thresholds[best]:
+                    found[i] = k
+        codes = ones, found, starts[: last - first + 1]
+        scores_by_model(rows, codes, coef, block, scores[first:last])
