@@ -20,6 +20,9 @@ ESTIMATORS += [
         SoftAssignmentCoding(3, 2), weights="constant", max_iter=20, random_state=0
     ),
     loclin.SAPLClassifier(share_anchors=False, weights="constant", max_iter=20, random_state=0),
+    loclin.USSVMClassifier(
+        5, dictionary=None, n_nonzero=2, nonnegative=True, l1_ratio=0.5, max_iter=20, random_state=0
+    ),
 ]
 
 # A weight of two and a row given twice are the same problem but not the same path of stochastic

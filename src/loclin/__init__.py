@@ -7,8 +7,16 @@ Every model here scores a class as a sum of linear models weighted by a code of 
 from loclin._llsvm import LLSVMClassifier
 from loclin._ml3 import ML3Classifier
 from loclin._sapl import SAPLClassifier
+from loclin._ussvm import USSVMClassifier
 from loclin.projections import argmax_lp_ball
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["LLSVMClassifier", "ML3Classifier", "SAPLClassifier", "__version__", "argmax_lp_ball"]
+__all__ = [
+    "LLSVMClassifier",
+    "ML3Classifier",
+    "SAPLClassifier",
+    "USSVMClassifier",
+    "__version__",
+    "argmax_lp_ball",
+]
