@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from loclin import _scores
 from loclin._checks import check_number
-from loclin._rows import Rows, weigh
-from loclin._targets import find_classes, labels_or_indicator
+from loclin._rows import weigh
+from loclin._targets import find_classes, labels_or_indicator, signs_of
 
 
 class AtomsMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -31,10 +31,11 @@ class AtomsMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     classes_: NDArray[Any]
     _multilabel: bool
     _stream: Any
+    _histories: Any
 
     @abstractmethod
-    def _solve(self, P: NDArray[Any], rows: Rows) -> tuple[Any, ...]:
-        """Codes (CSR), intercepts and gaps, from precomputed features."""
+    def _solve(self, P: NDArray[Any], signs: NDArray[Any], weights: NDArray[Any]) -> Any:
+        """Codes (CSR), intercepts and gaps from precomputed features, for targets (n, s)."""
 
     # The one equation, with a code that is the same at every row.
 
@@ -137,7 +138,10 @@ class AtomsMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         P = self._validate_precomputed(X) if precomputed else self.transform(X)
         target = labels_or_indicator(np.asarray(y) if not sparse.issparse(y) else y)
         check_consistent_length(P, target)
-        codes, intercept, _ = self._solve(P, weigh(P, find_classes(target)[1], None, sample_weight))
+        classes, labels = find_classes(target)
+        rows = weigh(P, labels, None, sample_weight)
+        signs = signs_of(rows.y, 1 if len(classes) == 2 else len(classes))
+        codes, intercept, _ = self._solve(rows.X, signs, rows.weights)
         return codes, intercept
 
     def add_class(self, X: ArrayLike, y: ArrayLike, label: Any = None, *,
@@ -187,7 +191,7 @@ class AtomsMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         order = np.argsort(classes)
         self.codes_ = sparse.csr_matrix(sparse.vstack([codes, code]))[order]
         self.intercept_ = np.append(intercepts, intercept)[order]
-        self.classes_, self._stream = classes[order], None
+        self.classes_, self._stream, self._histories = classes[order], None, None
         return self
 
     # What atoms mean.

@@ -79,3 +79,9 @@ def in_classes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
 def share_right(found: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     """Share of a row's labels that are right: 0 or 1 where there is one label a row."""
     return (found == y).reshape(len(y), -1).mean(axis=1)
+
+
+def signs_of(y: NDArray[Any], n_scorers: int) -> NDArray[np.int8]:
+    """+1 and -1 (n, s): from labels, one scorer being that of label 1, or from an indicator."""
+    members = y > 0 if y.ndim == 2 else y[:, None] == (np.arange(n_scorers) if n_scorers > 1 else 1)
+    return np.where(members, np.int8(1), np.int8(-1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
@@ -18,15 +17,16 @@ from loclin._base import LocallyLinearClassifier
 from loclin._checks import check_flag, check_number
 from loclin._iterations import Iterations
 from loclin._rows import Rows
-from loclin.solvers.ussvm import DescentFit, DictionaryDescent, first_atoms, signs_of
+from loclin._targets import signs_of
+from loclin.solvers.ussvm import DescentFit, DictionaryDescent, first_atoms
 from loclin.solvers.ussvm_codes import (
-    CodeProblem,
     CodesFit,
     Penalty,
+    code_problems,
     largest,
     pruned,
+    root_mean_square,
     solve_problem,
-    with_ones,
 )
 
 _AUTO_BETA = 0.05
@@ -84,7 +84,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         `n_iter_no_change` passes (`average` passes follow); that of codes over a dictionary, when
         the duality gap of every problem is at most this part of its objective. With
         `early_stopping`, the validation accuracy is watched.
-    n_iter_no_change : int, default=10
+    n_iter_no_change : int, default=20
         See `tol`.
     batch_size : int or "auto", default="auto"
         Rows that are scored by one matrix product. "auto" is 64, or n_samples / 100 if that is
@@ -135,7 +135,8 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     Notes
     -----
     y may be an indicator matrix of several labels a row; each label is then a problem of its own.
-    On a stream (`partial_fit`) codes are those of the descent, pruned but not fitted again.
+    On a stream (`partial_fit`) codes are those of the descent, with a tenth of `code_lr`, pruned
+    but not fitted again.
 
     References
     ----------
@@ -176,7 +177,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         block_iter: int = 10,
         max_iter: int = 100,
         tol: float = 1e-4,
-        n_iter_no_change: int = 10,
+        n_iter_no_change: int = 20,
         batch_size: int | str = "auto",
         average: int = 5,
         early_stopping: bool = False,
@@ -229,21 +230,27 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         given = self._given_dictionary(rows.X)
         if given is not None:
             self._check_n_nonzero(given.shape[1])
-            problems = list(self._problems(rows.X @ given, given, rows))
-            return CodesFit(problems, given, self.tol)
-        descent = self._descent(rows, rng, bool(self.warm_start) and hasattr(self, "codes_"))
+            P = rows.X @ given
+            self.beta_ = self._beta(root_mean_square(P), len(P))
+            problems = code_problems(P, given, self._signs(rows.y), rows.weights, self._penalty())
+            return CodesFit(list(problems), given, self.tol)
+        continued = bool(self.warm_start) and hasattr(self, "codes_")
+        descent = self._descent(rows, rng, continued, self.code_lr)
+        self._histories = descent.histories if self.warm_start else None
         return DescentFit(descent, rows, self._batch_size(len(rows.y)), rng)
 
     def _finish(self, rows: Rows) -> None:
         """Solve the convex problems over the dictionary found, and prune their codes."""
         if self.dictionary is None or self.n_nonzero is not None:
-            found = self._solve(rows.X @ self.dictionary_, rows)
+            P, signs = rows.X @ self.dictionary_, self._signs(rows.y)
+            found = self._solve(P, signs, rows.weights, self._penalty())
             self.codes_, self.intercept_, self.dual_gap_ = found
 
-    def _solve(self, P: NDArray[Any], rows: Rows) -> tuple[Any, ...]:
-        """Codes (CSR), intercepts and gaps, from precomputed features; pruned if asked."""
+    def _solve(self, P: NDArray[Any], signs: NDArray[Any], weights: NDArray[Any],
+               penalty: Penalty | None = None) -> tuple[Any, ...]:  # fmt: skip
         D, found = self.dictionary_, []
-        for problem in self._problems(P, D, rows):
+        penalty = penalty or self._penalty(self._beta(root_mean_square(P), len(P)))
+        for problem in code_problems(P, D, signs, weights, penalty):
             code, intercept = solve_problem(problem, self.tol).code, problem.intercept
             if not problem.solved(self.tol):
                 warnings.warn(
@@ -259,23 +266,17 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         codes, intercepts, gaps = map(np.array, zip(*found, strict=True))
         return sparse.csr_matrix(codes.astype(D.dtype)), intercepts.astype(D.dtype), gaps
 
-    def _problems(self, P: NDArray[Any], D: NDArray[Any], rows: Rows) -> Iterator[CodeProblem]:
-        """Yield the convex problem of every scorer."""
-        penalty = self._penalty(float(np.sqrt(np.mean(np.square(P), dtype=np.float64))), len(P))
-        Q, features = penalty.quadratic(D), with_ones(P)
-        for target in signs_of(rows.y, self._n_scorers(rows.y)).T:
-            yield CodeProblem(features, target, rows.weights, penalty, Q)
+    def _beta(self, unit: float, n_samples: int) -> float:
+        """Return beta; `unit` is the root mean square of the precomputed features."""
+        return _AUTO_BETA * unit / np.sqrt(n_samples) if self.beta == "auto" else float(self.beta)
 
-    def _penalty(self, unit: float, n_samples: int) -> Penalty:
-        """Set `beta_`; `unit` is the root mean square of the precomputed features."""
-        auto = _AUTO_BETA * (unit or 1.0) / np.sqrt(n_samples)
-        self.beta_ = auto if self.beta == "auto" else float(self.beta)
-        return Penalty(float(self.alpha), self.beta_, float(self.l1_ratio), bool(self.nonnegative))
+    def _penalty(self, beta: float | None = None) -> Penalty:
+        beta = self.beta_ if beta is None else beta
+        return Penalty(float(self.alpha), beta, float(self.l1_ratio), bool(self.nonnegative))
 
-    def _n_scorers(self, y: NDArray[Any]) -> int:
-        if y.ndim == 2:
-            return y.shape[1]
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
+    def _signs(self, y: NDArray[Any]) -> NDArray[np.int8]:
+        """Targets of the scorers, (n, s)."""
+        return signs_of(y, 1 if len(self.classes_) == 2 else len(self.classes_))
 
     def _given_dictionary(self, X: Any) -> NDArray[Any] | None:
         """Return the dictionary to use as it is, atom by atom in memory."""
@@ -302,9 +303,10 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
                 "or raise n_atoms."
             )
 
-    def _descent(self, rows: Rows, rng: np.random.Generator, continued: bool) -> DictionaryDescent:
+    def _descent(self, rows: Rows, rng: np.random.Generator, continued: bool,
+                 code_lr: float) -> DictionaryDescent:  # fmt: skip
         """Algorithm 1 at its start, or where the fit before ended."""
-        s = self._n_scorers(rows.y)
+        s = self._signs(rows.y[:1]).shape[1]
         if continued:
             atoms = np.ascontiguousarray(self.dictionary_.T)
             codes, intercept = self.codes_.toarray(), self.intercept_
@@ -317,28 +319,34 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
             given = self._given_dictionary(rows.X)
             atoms = (
                 first_atoms(rows, s, self.n_atoms or max(10, 2 * s), rng)
-                if (given is None)
+                if given is None
                 else np.ascontiguousarray(given.T)
             )
             codes, intercept = np.zeros((s, len(atoms)), atoms.dtype), np.zeros(s, atoms.dtype)
         self._check_n_nonzero(len(atoms))
-        unit = float(np.sqrt(np.mean(np.square(rows.X @ atoms.T), dtype=np.float64))) or 1.0
+        unit = root_mean_square(rows.X @ atoms.T)
+        self.beta_ = self._beta(unit, len(rows.y))
+        atom_lr = self.atom_lr if self.dictionary is None else 0.0
         descent = DictionaryDescent(
-            atoms, codes, intercept, unit, self._penalty(unit, len(rows.y)),
-            code_lr=self.code_lr, atom_lr=self.atom_lr if self.dictionary is None else 0.0,
-            block_iter=self.block_iter,
+            atoms, codes, intercept, unit, self._penalty(), code_lr=code_lr,
+            atom_lr=atom_lr, block_iter=self.block_iter,
         )  # fmt: skip
-        if continued:
+        histories = getattr(self, "_histories", None)
+        if continued and histories is not None:
+            descent.histories = histories
+        elif continued:
             descent.rest().iterate(rows, self._batch_size(len(rows.y)), rng)
         return descent
 
     def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
         if self._stream is None:
-            self._stream = self._descent(rows, rng, hasattr(self, "codes_"))
+            # Large steps find dictionaries, but leave the codes themselves too noisy.
+            self._stream = self._descent(rows, rng, hasattr(self, "codes_"), self.code_lr / 10)
             self._n_seen = 0
         self._n_seen += len(rows.y)
         stream = self._stream
-        stream.penalty = self._penalty(stream.unit, self._n_seen)
+        self.beta_ = self._beta(stream.unit, self._n_seen)
+        stream.penalty = self._penalty()
         with self._threads(rows.X.shape[1]):
             objective = stream.iterate(rows, self._batch_size(self._n_seen), rng)
         self.objective_, self.n_iter_ = [objective], 1

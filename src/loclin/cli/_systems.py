@@ -156,6 +156,11 @@ def _own_spaces() -> dict[str, dict[str, Any]]:
         "ML3Classifier": {"n_models": [8, 16, 32, 64], "alpha*n/norm2": loguniform(0.003, 0.3)},
         "LLSVMClassifier": by_anchors,
         "SAPLClassifier": by_anchors,
+        "USSVMClassifier": {
+            "n_atoms": [None, 5, 10, 20, 50],
+            "n_nonzero": [None, 2, 5],
+            "code_lr": [3.0, 10.0, 30.0],
+        },
     }
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from loclin._rows import Rows, mean_squared_norm
+from loclin._targets import signs_of
 from loclin.solvers.ussvm_codes import Penalty
 
 
@@ -55,9 +56,9 @@ class DictionaryDescent:
         self.unit, self.penalty, self.block_iter = unit, penalty, block_iter
         self.code_lr, self.atom_lr = code_lr, atom_lr
         tiny = np.finfo(atoms.dtype).tiny
-        self.code_history = np.full_like(codes, tiny)
-        self.intercept_history = np.full_like(intercept, tiny)
-        self.atom_history = np.full(len(atoms), tiny, atoms.dtype)
+        # Sums of squared gradients, by coefficient, intercept and atom.
+        atom_history = np.full(len(atoms), tiny, atoms.dtype)
+        self.histories = np.full_like(codes, tiny), np.full_like(intercept, tiny), atom_history
         self.n_batches, self.at_rest = 0, False
         self.sums: NDArray[Any] | None = None  # of the atoms after each batch, where averaged
         self.n_averaged = 0
@@ -124,25 +125,27 @@ class DictionaryDescent:
     def _move_codes(self, loss_gradient: NDArray[Any], by_intercept: NDArray[Any],
                     codes: NDArray[Any]) -> None:  # fmt: skip
         gradient = self.code_gradient(loss_gradient, codes)
-        self.code_history += gradient**2
-        self.intercept_history += by_intercept**2
+        code_history, intercept_history, _ = self.histories
+        code_history += gradient**2
+        intercept_history += by_intercept**2
         if self.at_rest:
             return
-        step = self.code_lr / self.unit / np.sqrt(self.code_history)
+        step = self.code_lr / self.unit / np.sqrt(code_history)
         u = np.maximum(self.u - step * (gradient + self.penalty.l1), 0)
         if not self.penalty.nonnegative:
             v = np.maximum(self.v - step * (self.penalty.l1 - gradient), 0)
             both = np.minimum(u, v)
             u, self.v = u - both, v - both
         self.u = u
-        self.intercept -= self.code_lr * by_intercept / np.sqrt(self.intercept_history)
+        self.intercept -= self.code_lr * by_intercept / np.sqrt(intercept_history)
 
     def _move_atoms(self, loss_gradient: NDArray[Any], codes: NDArray[Any]) -> None:
         gradient = self.atom_gradient(loss_gradient, codes)
-        self.atom_history += np.einsum("jf,jf->j", gradient, gradient)
+        atom_history = self.histories[2]
+        atom_history += np.einsum("jf,jf->j", gradient, gradient)
         if self.at_rest:
             return
-        gradient *= (self.atom_lr / np.sqrt(self.atom_history))[:, None]
+        gradient *= (self.atom_lr / np.sqrt(atom_history))[:, None]
         self.atoms -= gradient
         norms = np.sqrt(np.einsum("jf,jf->j", self.atoms, self.atoms))
         self.atoms /= np.maximum(norms, 1)[:, None]
@@ -190,12 +193,6 @@ def first_atoms(rows: Rows, n_scorers: int, n_atoms: int, rng: np.random.Generat
         spread = np.sqrt(mean_squared_norm(X) / X.shape[1]) or 1.0
         atoms = np.vstack([atoms, drawn - w @ X + X.dtype.type(0.01 * spread) * noise])
     return atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
-
-
-def signs_of(y: NDArray[Any], n_scorers: int) -> NDArray[np.int8]:
-    """+1 and -1 (n, s): from labels, one scorer being that of label 1, or from an indicator."""
-    members = y > 0 if y.ndim == 2 else y[:, None] == (np.arange(n_scorers) if n_scorers > 1 else 1)
-    return np.where(members, np.int8(1), np.int8(-1))
 
 
 def _product(left: NDArray[Any], X: Any) -> NDArray[Any]:

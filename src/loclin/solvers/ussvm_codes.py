@@ -12,7 +12,7 @@ step solves one system of A + 1 unknowns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -281,6 +281,19 @@ class CodesFit:
 def with_ones(P: NDArray[Any]) -> NDArray[np.float64]:
     """Precomputed features as the problems take them: float64, and a column of ones."""
     return np.hstack([P, np.ones((len(P), 1))], dtype=np.float64)
+
+
+def root_mean_square(P: NDArray[Any]) -> float:
+    """Root mean square of precomputed features; 1 if all are zero."""
+    return float(np.sqrt(np.einsum("ij,ij->", P, P, dtype=np.float64) / P.size)) or 1.0
+
+
+def code_problems(P: NDArray[Any], D: NDArray[Any], signs: NDArray[Any], weights: NDArray[Any],
+                  penalty: Penalty) -> Iterator[CodeProblem]:  # fmt: skip
+    """Yield the problem of every scorer: a column of `signs` (n, s)."""
+    Q, features = penalty.quadratic(D), with_ones(P)
+    for target in signs.T:
+        yield CodeProblem(features, target, weights, penalty, Q)
 
 
 def solve_problem(problem: CodeProblem, tol: float) -> CodeProblem:
