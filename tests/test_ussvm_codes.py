@@ -1,6 +1,6 @@
 """Problem 3 of US-SVM (codes over a fixed dictionary) against CVXPY, and its own certificate."""
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -143,19 +143,29 @@ def test_without_any_penalty_there_is_no_certificate():
     assert not solution.solved(0.5)
 
 
-@each(alpha=[0.0, 0.05], nonnegative=[False, True])
-def test_pruned_codes_are_svms_in_the_span_of_their_atoms(alpha, nonnegative):
-    case = Case()
-    problem = case.solve(Penalty(alpha, 0.005, 1.0, nonnegative))
-    before = problem.code
-    code, intercept = pruned(problem, case.D, 3, alpha, 1e-8)
-    kept = np.flatnonzero(code)
-    lengths = np.abs(before) * np.linalg.norm(case.D, axis=0)
-    assert len(kept) == 3 < np.count_nonzero(before)
-    assert lengths[kept].min() >= np.delete(lengths, kept).max()
-    P = case.X @ case.D[:, kept]
-    used = alpha or 0.05 * np.mean(np.sum(P**2, axis=1)) / N
-    case.D = case.D[:, kept]
-    penalty = Penalty(used, 0.0, 1.0, nonnegative)
-    optimum = case.solve(penalty, 1e-9).objective
-    assert case.objective(penalty, code[kept], intercept) == pytest.approx(optimum, rel=1e-6)
+@each(variant=VARIANTS, alpha=[0.0, 0.05], n_nonzero=[1, 2, 3])
+def test_pruned_codes_are_svms_in_the_span_of_few_good_atoms(variant, alpha, n_nonzero):
+    r, nonnegative = VARIANTS[variant]
+    case, penalty = Case(), Penalty(alpha, 0.005, r, nonnegative)
+    problem = case.solve(penalty)
+    assert np.count_nonzero(problem.code) > 3
+    code, intercept = pruned(problem, case.D, n_nonzero, penalty, 1e-8)
+    kept, whole = np.flatnonzero(code), case.D
+    assert len(kept) == n_nonzero
+    used = alpha or 0.05 * np.mean(np.sum((case.X @ whole[:, kept]) ** 2, axis=1)) / N
+    refit, found = Penalty(used, 0.0, 1.0, nonnegative), {}
+    for subset in combinations(range(8), n_nonzero):
+        case.D = whole[:, subset]
+        found[subset] = case.solve(refit, 1e-8).objective
+    case.D = whole
+    assert case.objective(refit, code, intercept) == pytest.approx(found[tuple(kept)], rel=1e-6)
+    assert found[tuple(kept)] <= np.quantile(list(found.values()), 0.25)
+
+
+def test_a_code_that_is_sparse_enough_is_pruned_by_length_alone():
+    case, penalty = Case(), Penalty(0.0, 0.005, 1.0, False)
+    problem = case.solve(penalty)
+    n = np.count_nonzero(problem.code)
+    shorter = case.D * np.where(np.arange(8) == np.abs(problem.code).argmax(), 1e-3, 1)
+    kept = np.flatnonzero(pruned(problem, shorter, n - 1, penalty, 1e-6)[0])
+    assert set(np.flatnonzero(problem.code)) - set(kept) == {np.abs(problem.code).argmax()}

@@ -29,7 +29,7 @@ from loclin.solvers.ussvm_codes import (
     solve_problem,
 )
 
-_AUTO_BETA = 0.05
+_AUTO_BETA = 0.02
 
 
 class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
@@ -57,7 +57,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         Strength of ``||D z||^2 / 2``. At 0, the terms it brings are not computed, and the penalty
         on z alone bounds the weights.
     beta : float or "auto", default="auto"
-        Strength of the penalty on the codes. "auto" is 0.05 times the root mean square of
+        Strength of the penalty on the codes. "auto" is 0.02 times the root mean square of
         ``D' x`` over the square root of n_samples. The value used is `beta_`.
     l1_ratio : float, default=1.0
         The r of the elastic net: 1 is the l1 norm, 0 the squared l2 norm (without a 1/2). Below 1
@@ -65,9 +65,10 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     nonnegative : bool, default=False
         Keep codes from being negative: US-SVM-N and, with ``l1_ratio < 1``, -NE.
     n_nonzero : int, default=None
-        Most nonzeros of a code. The largest are kept, and fitted again as an SVM in the span of
-        their atoms (problem 3 with ``beta=0``; its alpha is `alpha` or, if that is 0, 0.05 times
-        the mean squared norm of the kept part of ``D' x`` over n_samples).
+        Most nonzeros of a code. `beta` is doubled until at most twice as many are left; then the
+        largest are kept, and fitted again as an SVM in the span of their atoms: problem 3 with
+        ``beta=0``, and with `alpha` or, if that is 0, with 0.05 times the mean squared norm of the
+        kept part of ``D' x`` over n_samples.
     dictionary : array-like of shape (n_features, n_atoms) or fitted USSVMClassifier, default=None
         A dictionary to use as it is. For scikit-learn's searches, which copy estimators unfitted,
         give the array.
@@ -149,7 +150,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     >>> from loclin import USSVMClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> old, new = y < 6, y >= 6
-    >>> model = USSVMClassifier(8, n_nonzero=4, random_state=0).fit(X[old] / 16, y[old])
+    >>> model = USSVMClassifier(16, n_nonzero=4, random_state=0).fit(X[old] / 16, y[old])
     >>> bool((model.codes_.getnnz(axis=1) <= 4).all())
     True
     >>> other = USSVMClassifier(dictionary=model, n_nonzero=4).fit(X[new] / 16, y[new])
@@ -261,7 +262,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
                     stacklevel=2,
                 )
             if self.n_nonzero is not None:
-                code, intercept = pruned(problem, D, self.n_nonzero, self.alpha, self.tol)
+                code, intercept = pruned(problem, D, self.n_nonzero, penalty, self.tol)
             found.append((code, intercept, problem.gap))
         codes, intercepts, gaps = map(np.array, zip(*found, strict=True))
         return sparse.csr_matrix(codes.astype(D.dtype)), intercepts.astype(D.dtype), gaps

@@ -303,18 +303,28 @@ def solve_problem(problem: CodeProblem, tol: float) -> CodeProblem:
     return problem
 
 
-def pruned(problem: CodeProblem, D: NDArray[Any], n_nonzero: int, alpha: float,
+def pruned(problem: CodeProblem, D: NDArray[Any], n_nonzero: int, penalty: Penalty,
            tol: float) -> tuple[NDArray[Any], float]:  # fmt: skip
     """Keep the largest coefficients of a solved problem, and fit these again with ``beta = 0``.
 
-    A coefficient counts as much as it is long in the space of `X`. Without an `alpha`, that of
-    `auto_alpha` for the precomputed features kept keeps the margin large.
+    The fewer coefficients are to stay, the less does a code of many tell which. So beta is doubled
+    first, until at most twice as many are left. A coefficient counts as much as it is long in the
+    space of `X`. Without an alpha, that of `auto_alpha` for the precomputed features kept keeps the
+    margin large.
 
     Returns
     -------
     code : ndarray of shape (A,)
     intercept : float
     """
+    stricter = penalty
+    while penalty.l1 and np.count_nonzero(problem.code) > 2 * n_nonzero:
+        stricter = stricter._replace(beta=2 * stricter.beta)
+        Q = stricter.quadratic(D)
+        following = CodeProblem(problem.P, problem.y, problem.w, stricter, Q)
+        if np.count_nonzero(solve_problem(following, tol).code) < n_nonzero:
+            break
+        problem = following
     sizes = np.abs(problem.code) * np.linalg.norm(D, axis=0)
     kept = np.sort(np.argsort(-sizes, kind="stable")[:n_nonzero])
     kept = kept[sizes[kept] > 0.0]
@@ -323,10 +333,9 @@ def pruned(problem: CodeProblem, D: NDArray[Any], n_nonzero: int, alpha: float,
         return code, problem.intercept
     P, D = problem.P[:, np.append(kept, -1)], D[:, kept]
     norm2 = float(np.einsum("ij,ij->", P[:, :-1], P[:, :-1])) / len(P)
-    penalty = Penalty(alpha or auto_alpha(norm2, len(P)), 0.0, 1.0, problem.nonnegative)
-    again = CodeProblem(P, problem.y, problem.w, penalty, penalty.quadratic(D))
-    solve_problem(again, tol)
-    code[kept] = again.code
+    refit = Penalty(penalty.alpha or auto_alpha(norm2, len(P)), 0.0, 1.0, penalty.nonnegative)
+    again = CodeProblem(P, problem.y, problem.w, refit, refit.quadratic(D))
+    code[kept] = solve_problem(again, tol).code
     return code, again.intercept
 
 
