@@ -113,6 +113,12 @@ def _with_regions(n_models: int, *, batch_size: int = 1, **parameters: Any) -> A
     return loclin.L3MClassifier(n_models, n_restarts=1, **parameters)
 
 
+def _atoms_and_codes(model: Any, n_models: int, shape: Shape) -> int:
+    """Atoms with their sums; codes, which are a difference; the features of problem 3."""
+    n, d, c = shape
+    return 2 * n_models * d + 4 * c * n_models + n * (n_models + 1)
+
+
 def _with_planes(n_models: int, **parameters: Any) -> Any:
     """LL-SVM over anchor planes, by stochastic gradient descent."""
     return loclin.LLSVMClassifier(OrthogonalCoding(n_models), solver="sgd", **parameters)
@@ -142,6 +148,14 @@ MODELS = {
         columns=lambda c, m: m + (c if c > 2 else 1),
         memory=_outputs,
         in_batches=False,
+    ),
+    # Half of the batches also move the atoms, by a product of the same size.
+    "USSVMClassifier": Model(
+        build=loclin.USSVMClassifier,
+        columns=lambda c, m: m,
+        memory=_atoms_and_codes,
+        start_epochs=0,
+        extra_columns=lambda c, m: m,
     ),
 }
 

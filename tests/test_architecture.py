@@ -17,7 +17,7 @@ PACKAGE = Path(loclin.__file__).parent
 
 # From the cellar to the roof: a module imports only from floors below its own.
 FLOORS = [
-    ["_jit", "_callbacks", "_checks", "_threads"],
+    ["_jit", "_callbacks", "_checks", "_targets", "_threads"],
     [
         "losses",
         "_pooling_fast",
@@ -42,14 +42,14 @@ FLOORS = [
     ],
     ["solvers.codes_fast", "solvers.averaging", "solvers.schedule", "solvers.l3m_outputs"],
     ["solvers.l3m_fast", "solvers.l3m_online_fast"],
-    ["solvers.cccp_fast", "solvers.anchors_fast", "solvers.streams"],
+    ["solvers.cccp_fast", "solvers.anchors_fast", "solvers.streams", "solvers.ussvm_codes"],
     ["solvers.sgd_fast", "solvers.dual_cd_fast"],
     ["solvers.dual_cs_fast"],
     ["solvers.cccp", "solvers.dual_cd", "solvers.sgd", "solvers"],
-    ["_base", "solvers.cccp_runs", "solvers.sapl"],
+    ["_base", "_atoms", "solvers.cccp_runs", "solvers.sapl", "solvers.ussvm"],
     ["solvers.l3m_convex", "solvers.l3m_refined", "solvers.l3m_online"],
     ["solvers.growth"],
-    ["_ml3", "_llsvm", "_sapl", "_l3m"],
+    ["_ml3", "_llsvm", "_sapl", "_l3m", "_ussvm"],
     [""],  # loclin/__init__.py
     ["datasets"],
     ["cli"],

@@ -22,6 +22,9 @@ ESTIMATORS += [
     loclin.SAPLClassifier(share_anchors=False, weights="constant", max_iter=20, random_state=0),
     loclin.L3MClassifier(solver="online", max_iter=20, random_state=0),
     loclin.L3MClassifier(3, solver="convex", n_restarts=2, tol=0.1, random_state=0),
+    loclin.USSVMClassifier(
+        5, dictionary=None, n_nonzero=2, nonnegative=True, l1_ratio=0.5, max_iter=20, random_state=0
+    ),
 ]
 
 # A weight of two and a row given twice are the same problem but not the same path of stochastic

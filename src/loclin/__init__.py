@@ -9,6 +9,7 @@ from loclin._l3m import L3MClassifier
 from loclin._llsvm import LLSVMClassifier
 from loclin._ml3 import ML3Classifier
 from loclin._sapl import SAPLClassifier
+from loclin._ussvm import USSVMClassifier
 from loclin.projections import argmax_lp_ball
 
 __version__ = "0.1.0.dev0"
@@ -18,6 +19,7 @@ __all__ = [
     "LLSVMClassifier",
     "ML3Classifier",
     "SAPLClassifier",
+    "USSVMClassifier",
     "__version__",
     "argmax_lp_ball",
     "vc_bound",

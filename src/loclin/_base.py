@@ -19,7 +19,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from loclin import _scores
@@ -27,6 +26,7 @@ from loclin._callbacks import CallbackSupportMixin, with_callbacks
 from loclin._checks import canonical, check_feature_scale, check_flag, check_number
 from loclin._iterations import Iterations, Plateau, warn_of_gap
 from loclin._rows import LARGEST_BATCH, Rows, auto_batch_size, hold_out, weigh
+from loclin._targets import find_classes, in_classes, labels_or_indicator, share_right
 from loclin._threads import threads_for
 
 
@@ -39,11 +39,16 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     """Abstract locally linear classifier."""
 
     classes_: NDArray[Any]
+    _takes_indicator = False  # may y be an indicator matrix, several labels a row?
+    _multilabel = False  # is it?
     _stream: Any  # what a subclass keeps between the calls of partial_fit
     _rng: np.random.Generator
 
     def _check_stream(self) -> None:
         """Raise AttributeError where the parameters leave no way to learn from a stream."""
+
+    def _finish(self, rows: Rows) -> None:
+        """Do what is left once the iterations are over and their attributes are set."""
 
     # What a subclass supplies.
 
@@ -81,8 +86,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training rows. float32 stays float32; everything else becomes float64.
-        y : array-like of shape (n_samples,)
-            Class labels: strings, integers or booleans.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Class labels: strings, integers or booleans. Where the class says so, also an indicator
+            matrix of 0 and 1.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, at least 0 and not all 0.
 
@@ -101,19 +107,13 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         continued = bool(self.warm_start) and hasattr(self, "local_coef_")
         old_classes = self.classes_ if continued else None
         data, target = self._validate_rows(X, y, reset=not continued)
-        check_classification_targets(target)
-        classes, labels = np.unique(target, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y has one class only ({classes.tolist()[0]!r}); a classifier needs at least two. "
-                "Check that y is the target column and that the rows were not filtered by it."
-            )
+        classes, labels = find_classes(target)
         if old_classes is not None and not np.array_equal(old_classes, classes):
             raise ValueError(
                 f"With warm_start=True, y must have the classes of the earlier fit "
                 f"({old_classes}), got {classes}. Set warm_start=False to start afresh."
             )
-        self.classes_ = classes
+        self.classes_, self._multilabel = classes, labels.ndim == 2
         self._stream = None
         rng = self._generator()
         rows = weigh(data, labels, self._class_weights(labels), sample_weight)
@@ -172,7 +172,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         elif not hasattr(self, "_rng"):
             self._rng = self._generator()
         data, target = self._validate_rows(X, y, reset=first)
-        labels = self._encode(target)
+        labels = in_classes(target, self.classes_)
+        self._multilabel = labels.ndim == 2
         rows = weigh(data, labels, self._class_weights(None), sample_weight, unit=False)
         if len(rows.y):
             self._continue_stream(rows, self._rng)
@@ -190,7 +191,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return _scores.difference(self._class_scores(self._validate_new(X)), len(self.classes_))
+        return self._decisions(self._class_scores(self._validate_new(X)))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Class labels of the rows.
@@ -204,7 +205,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         labels : ndarray of shape (n_samples,)
         """
         scores = self._class_scores(self._validate_new(X))
-        return self.classes_[_scores.winners(scores)]
+        found = _scores.winners(scores, self._multilabel)
+        return found if self._multilabel else self.classes_[found]
 
     def local_weights(self, X: ArrayLike) -> Any:
         """Return the code of each row: how much each local model counts there.
@@ -239,14 +241,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         """
         codes = self._codes(self._validate_new(X))
         coef, intercept = _scores.combine_models(codes, self.local_coef_, self.local_intercept_)
-        n_classes = len(self.classes_)
-        return _scores.difference(coef, n_classes), _scores.difference(
-            intercept + self.intercept_, n_classes
-        )
+        return self._decisions(coef), self._decisions(intercept + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = self._takes_indicator
         return tags
 
     # How it is done.
@@ -269,8 +269,11 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def _validate_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
         X, y = validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
+            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
+            multi_output=self._takes_indicator,
+        )  # fmt: skip
+        if self._takes_indicator:
+            y = labels_or_indicator(y)
         X = canonical(X)
         check_feature_scale(X)
         if not reset:
@@ -300,21 +303,22 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
                 "Leave it out after the first call."
             )
 
-    def _encode(self, y: NDArray[Any]) -> NDArray[Any]:
-        check_classification_targets(y)
-        unseen = np.setdiff1d(y, self.classes_)
-        if len(unseen):
-            raise ValueError(
-                f"y has labels that are not among the classes {self.classes_}: {unseen}. "
-                "Name every class in the first call of partial_fit."
-            )
-        return np.searchsorted(self.classes_, y)
-
     def _class_weights(self, labels: NDArray[Any] | None) -> NDArray[Any] | None:
         if self.class_weight is None:
             return None
+        if self._multilabel:
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is for one label a row, but y has several. "
+                "Set class_weight=None, and pass sample_weight to weigh rows."
+            )
         y = self.classes_ if labels is None else self.classes_[labels]
         return compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+
+    def _decisions(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
+        """Scorers to decisions, on axis 1: several labels have one scorer each."""
+        if self._multilabel:
+            return by_scorer
+        return _scores.difference(by_scorer, len(self.classes_))
 
     def _batch_size(self, n_samples: int) -> int:
         return auto_batch_size(n_samples) if self.batch_size == "auto" else int(self.batch_size)
@@ -329,15 +333,15 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         model = copy(self)
         for name, value in attributes.items():
             setattr(model, name, value)
-        found = _scores.winners(model._class_scores(rows.X))
-        return float(np.average(found == rows.y, weights=rows.weights))
+        found = _scores.winners(model._class_scores(rows.X), self._multilabel)
+        return float(np.average(share_right(found, rows.y), weights=rows.weights))
 
     def _run(self, rows: Rows, held_out: Rows | None, rng: np.random.Generator,
              *, weighted: bool) -> None:  # fmt: skip
         """Iterate until max_iter, or until a plateau and then `average` iterations more."""
         seen = {
             "X": rows.X,
-            "y": lambda: self.classes_[rows.y],
+            "y": lambda: rows.y if self._multilabel else self.classes_[rows.y],
             "metadata": {"sample_weight": rows.weights if weighted else None},
         }
         context = self._init_callback_context(max_subtasks=self.max_iter)
@@ -376,6 +380,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         for name, value in iterations.attributes().items():
             setattr(self, name, value)
         self._check_finite()
+        self._finish(rows)
         if not stopping:
             warn_of_gap(iterations, self.max_iter, self.tol)
         context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **seen)

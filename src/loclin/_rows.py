@@ -19,6 +19,7 @@ class Rows(NamedTuple):
     """Training rows: features, labels as 0 .. c - 1 (int32), weights (mean 1 in a fit).
 
     `origin` has their places among the user's rows; None where these are all of them, in order.
+    Several labels a row are an indicator (n, n_labels).
     """
 
     X: Any
@@ -60,7 +61,7 @@ def weigh(X: Any, labels: NDArray[Any], class_weights: NDArray[Any] | None, samp
 
 def hold_out(rows: Rows, fraction: float, seed: int,
              needed_by: str = "early_stopping=True") -> tuple[Rows, Rows]:  # fmt: skip
-    """Split the rows, stratified, into those to learn from and those to watch.
+    """Split the rows into those to learn from and those to watch; stratified by one label a row.
 
     Raises
     ------
@@ -69,8 +70,9 @@ def hold_out(rows: Rows, fraction: float, seed: int,
     """
     try:
         parts = train_test_split(
-            np.arange(len(rows.y)), test_size=fraction, stratify=rows.y, random_state=seed
-        )
+            np.arange(len(rows.y)), test_size=fraction, random_state=seed,
+            stratify=rows.y if rows.y.ndim == 1 else None,
+        )  # fmt: skip
     except ValueError as error:
         raise ValueError(
             f"{needed_by} cannot hold out validation_fraction={fraction} of {len(rows.y)} rows: "

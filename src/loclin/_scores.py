@@ -183,13 +183,22 @@ def combine_models(
     """
     if sparse.issparse(codes):
         return np.stack([codes @ of_scorer for of_scorer in coef], axis=1), codes @ intercept.T
+    n = codes.shape[0]
+    if n > 1 and codes.strides[0] == 0:  # the same code at every row
+        once = combine_models(codes[:1], coef, intercept)
+        return np.repeat(once[0], n, axis=0), np.repeat(once[1], n, axis=0)
     # One matrix product a scorer: (n, m) @ (m, d).
     by_scorer = np.matmul(codes.transpose(1, 0, 2), coef)
     return by_scorer.transpose(1, 0, 2), np.einsum("nsm,sm->ns", codes, intercept)
 
 
-def winners(scores: NDArray[Any]) -> NDArray[np.intp]:
-    """Index of the class with the largest score; one score is that of the second class."""
+def winners(scores: NDArray[Any], multilabel: bool = False) -> NDArray[np.intp]:
+    """Index of the class with the largest score; one score is that of the second class.
+
+    Of several labels a row, those with positive scores: an indicator (n, s).
+    """
+    if multilabel:
+        return (scores > 0).astype(np.intp)
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).astype(np.intp)
     return scores.argmax(axis=1)

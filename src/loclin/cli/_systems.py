@@ -157,6 +157,11 @@ def _own_spaces() -> dict[str, dict[str, Any]]:
         "LLSVMClassifier": by_anchors,
         "SAPLClassifier": by_anchors,
         "L3MClassifier": {"n_regions": [2, 4, 6, 8, 12], "alpha*n/norm2": loguniform(0.001, 0.3)},
+        "USSVMClassifier": {
+            "n_atoms": [None, 5, 10, 20, 50],
+            "n_nonzero": [None, 2, 5],
+            "code_lr": [3.0, 10.0, 30.0],
+        },
     }
 
 

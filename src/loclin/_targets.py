@@ -1,0 +1,87 @@
+"""What y may be: labels, or an indicator matrix of several labels a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
+
+
+def labels_or_indicator(y: Any) -> NDArray[Any]:
+    """Return y as labels (n,), or as an indicator (n, n_labels) of int8.
+
+    Raises
+    ------
+    ValueError
+        If y is neither.
+    """
+    if getattr(y, "ndim", 1) == 2 and y.shape[1] > 1:
+        if type_of_target(y, input_name="y") == "multilabel-indicator":
+            members = y.toarray() if sparse.issparse(y) else np.asarray(y)
+            if np.isin(members, (0, 1)).all():
+                return members.astype(np.int8)
+        raise ValueError(
+            f"y has shape {y.shape}, but is not an indicator matrix of 0 and 1. Give labels of "
+            "shape (n_samples,), or one column of 0 and 1 for each label."
+        )
+    return column_or_1d(y, warn=True)
+
+
+def find_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the classes, and y in terms of them: 0 .. c - 1, or the indicator as it is.
+
+    Raises
+    ------
+    ValueError
+        If y is not of a classification, or has one class only.
+    """
+    check_classification_targets(y)
+    if y.ndim == 2:
+        return np.arange(y.shape[1]), y
+    classes, labels = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has one class only ({classes.tolist()[0]!r}); a classifier needs at least two. "
+            "Check that y is the target column and that the rows were not filtered by it."
+        )
+    return classes, labels
+
+
+def in_classes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+    """Return y in terms of known classes.
+
+    Raises
+    ------
+    ValueError
+        If y has other labels, or an indicator has another width.
+    """
+    check_classification_targets(y)
+    if y.ndim == 2:
+        if y.shape[1] != len(classes):
+            raise ValueError(
+                f"y has {y.shape[1]} columns, but there are {len(classes)} labels: {classes}. "
+                "Give one column for each."
+            )
+        return y
+    unseen = np.setdiff1d(y, classes)
+    if len(unseen):
+        raise ValueError(
+            f"y has labels that are not among the classes {classes}: {unseen}. "
+            "Name every class in the first call of partial_fit."
+        )
+    return np.searchsorted(classes, y)
+
+
+def share_right(found: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+    """Share of a row's labels that are right: 0 or 1 where there is one label a row."""
+    return (found == y).reshape(len(y), -1).mean(axis=1)
+
+
+def signs_of(y: NDArray[Any], n_scorers: int) -> NDArray[np.int8]:
+    """+1 and -1 (n, s): from labels, one scorer being that of label 1, or from an indicator."""
+    members = y > 0 if y.ndim == 2 else y[:, None] == (np.arange(n_scorers) if n_scorers > 1 else 1)
+    return np.where(members, np.int8(1), np.int8(-1))

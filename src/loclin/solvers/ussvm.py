@@ -1,0 +1,200 @@
+"""Joint learning of a dictionary and the codes of classes over it: Algorithm 1 of US-SVM.
+
+Minimises, over atoms in the unit ball (the columns of D), codes ``Z`` (s, A) and intercepts,
+
+    sum_y [ alpha/2 ||D z_y||^2 + beta (r ||z_y||_1 + (1 - r) ||z_y||^2) ]
+        + sum_i w_i sum_y hinge(+-(z_y . D' x_i + b_y)) / sum_i w_i
+
+(equations 4 and 5 of Lyu, Zepeda and Perez, 2015, times the number of classes) by stochastic
+descent, in turn on the codes and on the dictionary. Written out, the gradient by u, z = u - v, is
+
+    -yhat D'x + alpha D'D z + beta r + 2 beta (1 - r) z         (equation 7 lacks the last beta)
+
+and the one by D is ``-x (yhat Z) + alpha D Z'Z`` (equation 10 has the wrong sign of alpha).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from loclin._rows import Rows, mean_squared_norm
+from loclin._targets import signs_of
+from loclin.solvers.ussvm_codes import Penalty
+
+
+class DictionaryDescent:
+    """The state of the descent.
+
+    Steps are AdaGrad's: one number for each coefficient and intercept, one for each atom. They have
+    units: a code's first step changes scores by about `code_lr`, an atom's is `atom_lr` long.
+
+    Parameters
+    ----------
+    atoms : ndarray of shape (A, d)
+        The atoms to start from, in the unit ball.
+    codes : ndarray of shape (s, A)
+    intercept : ndarray of shape (s,)
+    unit : float
+        Root mean square of the precomputed features.
+    penalty : Penalty
+    code_lr, atom_lr : float
+        With ``atom_lr=0`` the dictionary is given.
+    block_iter : int
+        Batches that move the codes before as many move the dictionary.
+    """
+
+    def __init__(self, atoms: NDArray[Any], codes: NDArray[Any], intercept: NDArray[Any],
+                 unit: float, penalty: Penalty, *, code_lr: float, atom_lr: float,
+                 block_iter: int) -> None:  # fmt: skip
+        self.atoms, self.intercept = atoms.copy(), intercept.copy()
+        # z = u - v; at least one of the two is zero.
+        self.u, self.v = np.maximum(codes, 0), np.maximum(-codes, 0)
+        self.unit, self.penalty, self.block_iter = unit, penalty, block_iter
+        self.code_lr, self.atom_lr = code_lr, atom_lr
+        tiny = np.finfo(atoms.dtype).tiny
+        # Sums of squared gradients, by coefficient, intercept and atom.
+        atom_history = np.full(len(atoms), tiny, atoms.dtype)
+        self.histories = np.full_like(codes, tiny), np.full_like(intercept, tiny), atom_history
+        self.n_batches, self.at_rest = 0, False
+        self.sums: NDArray[Any] | None = None  # of the atoms after each batch, where averaged
+        self.n_averaged = 0
+
+    @property
+    def codes(self) -> NDArray[Any]:
+        """Codes of the scorers, (s, A)."""
+        return self.u - self.v
+
+    def iterate(self, rows: Rows, batch_size: int, rng: np.random.Generator,
+                *, average: bool = False) -> float:  # fmt: skip
+        """Pass over the rows once. Return the objective, a running estimate."""
+        X, y, weights, _ = rows
+        total = 0.0
+        order = rng.permutation(len(y))
+        for first in range(0, len(y), batch_size):
+            some = order[first : first + batch_size]
+            signs = signs_of(y[some], len(self.u)).astype(X.dtype)
+            total += self._move(X[some], signs, weights[some])
+            if average:
+                self.sums = self.atoms.copy() if self.sums is None else self.sums + self.atoms
+                self.n_averaged += 1
+        self.at_rest = False
+        loss = total / float(weights.sum(dtype=np.float64))
+        return loss + self.penalty.value(self.atoms.T, self.codes)
+
+    def rest(self) -> Self:
+        """Let the next pass only measure gradients, so that the steps after it are not the longest.
+
+        For a descent that starts where another ended.
+        """
+        self.at_rest = True
+        return self
+
+    def _move(self, X: Any, signs: NDArray[Any], weights: NDArray[Any]) -> float:
+        """Take the step of a batch; return its summed losses."""
+        codes = self.codes
+        P = X @ self.atoms.T
+        margins = signs * (P @ codes.T + self.intercept)
+        losses = np.maximum(0, 1 - margins)
+        # the negative of yhat, equation 8
+        slopes = -signs * (margins < 1) * (weights / weights.size)[:, None]
+        on_codes = self.n_batches // self.block_iter % 2 == 0 or not self.atom_lr
+        self.n_batches += 1
+        if on_codes:
+            self._move_codes(slopes.T @ P, slopes.sum(axis=0), codes)
+        else:
+            self._move_atoms(_product(slopes @ codes, X), codes)
+        return float(weights @ losses.sum(axis=1))
+
+    def code_gradient(self, loss_gradient: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
+        """Gradient of the smooth terms by the codes (equation 7 without the l1 term)."""
+        gradient = loss_gradient + 2 * self.penalty.ridge * codes
+        if self.penalty.alpha:
+            gradient += self.penalty.alpha * (codes @ self.atoms) @ self.atoms.T
+        return gradient
+
+    def atom_gradient(self, loss_gradient: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
+        """Gradient by the atoms (equation 10)."""
+        if self.penalty.alpha:
+            return loss_gradient + self.penalty.alpha * codes.T @ (codes @ self.atoms)
+        return loss_gradient
+
+    def _move_codes(self, loss_gradient: NDArray[Any], by_intercept: NDArray[Any],
+                    codes: NDArray[Any]) -> None:  # fmt: skip
+        gradient = self.code_gradient(loss_gradient, codes)
+        code_history, intercept_history, _ = self.histories
+        code_history += gradient**2
+        intercept_history += by_intercept**2
+        if self.at_rest:
+            return
+        step = self.code_lr / self.unit / np.sqrt(code_history)
+        u = np.maximum(self.u - step * (gradient + self.penalty.l1), 0)
+        if not self.penalty.nonnegative:
+            v = np.maximum(self.v - step * (self.penalty.l1 - gradient), 0)
+            both = np.minimum(u, v)
+            u, self.v = u - both, v - both
+        self.u = u
+        self.intercept -= self.code_lr * by_intercept / np.sqrt(intercept_history)
+
+    def _move_atoms(self, loss_gradient: NDArray[Any], codes: NDArray[Any]) -> None:
+        gradient = self.atom_gradient(loss_gradient, codes)
+        atom_history = self.histories[2]
+        atom_history += np.einsum("jf,jf->j", gradient, gradient)
+        if self.at_rest:
+            return
+        gradient *= (self.atom_lr / np.sqrt(atom_history))[:, None]
+        self.atoms -= gradient
+        norms = np.sqrt(np.einsum("jf,jf->j", self.atoms, self.atoms))
+        self.atoms /= np.maximum(norms, 1)[:, None]
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes: the mean of the atoms since averaging began, the codes as they are."""
+        atoms = self.atoms.copy() if self.sums is None else self.sums / self.n_averaged
+        codes = sparse.csr_matrix(self.codes)
+        return {"dictionary_": atoms.T, "codes_": codes, "intercept_": self.intercept.copy()}
+
+
+class DescentFit:
+    """The descent over rows held in memory."""
+
+    gap: float | None = None  # the procedure knows none
+
+    def __init__(self, descent: DictionaryDescent, rows: Rows, batch_size: int,
+                 rng: np.random.Generator) -> None:  # fmt: skip
+        self.descent, self.rows, self.batch_size, self.rng = descent, rows, batch_size, rng
+        self.attributes = descent.attributes
+
+    def iterate(self, *, average: bool) -> float:
+        """Pass over the rows once."""
+        return self.descent.iterate(self.rows, self.batch_size, self.rng, average=average)
+
+
+def first_atoms(rows: Rows, n_scorers: int, n_atoms: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Atoms (A, d) of unit length to start from.
+
+    The main directions of the differences between each class and the rest; and random rows less
+    their mean, where there are more atoms than these directions.
+    """
+    X, y, weights, _ = rows
+    w = (weights / weights.sum(dtype=np.float64)).astype(X.dtype)
+    signs = signs_of(y, n_scorers).astype(X.dtype)
+    differences = _product(w[:, None] * (signs - w @ signs), X)
+    _, _, atoms = np.linalg.svd(differences, full_matrices=False)
+    atoms = atoms[:n_atoms]
+    n_rows = n_atoms - len(atoms)
+    if n_rows:
+        drawn = X[rng.choice(len(y), n_rows, replace=n_rows > len(y))]
+        drawn = drawn.toarray() if sparse.issparse(drawn) else drawn
+        # A little noise: no two are equal, and none is zero.
+        noise = rng.standard_normal(drawn.shape, X.dtype)
+        spread = np.sqrt(mean_squared_norm(X) / X.shape[1]) or 1.0
+        atoms = np.vstack([atoms, drawn - w @ X + X.dtype.type(0.01 * spread) * noise])
+    return atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
+
+
+def _product(left: NDArray[Any], X: Any) -> NDArray[Any]:
+    """Product ``left' X`` for dense and sparse rows, as a dense array."""
+    return (X.T @ left).T if sparse.issparse(X) else left.T @ X

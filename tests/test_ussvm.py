@@ -1,0 +1,502 @@
+"""US-SVM against finite differences, Algorithm 1 in plain Python, and its own equation."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import StandardScaler
+
+from loclin import USSVMClassifier
+from loclin._rows import Rows
+from loclin.solvers.ussvm import DictionaryDescent
+from loclin.solvers.ussvm_codes import Penalty
+
+DIGITS, IRIS = load_digits(return_X_y=True), load_iris(return_X_y=True)
+DIGITS, IRIS = (DIGITS[0] / 16, DIGITS[1]), (StandardScaler().fit_transform(IRIS[0]), IRIS[1])
+KINDS = [np.asarray, sparse.csr_matrix]
+LEARNED = ("dictionary_", "intercept_")
+VARIANTS = [(1.0, False), (1.0, True), (0.4, False), (0.4, True)]
+
+
+def each(**values):
+    return pytest.mark.parametrize(list(values), list(product(*values.values())))
+
+
+def quick(**changed):
+    return USSVMClassifier(**({"n_atoms": 6, "max_iter": 20, "random_state": 0} | changed))
+
+
+def some_dictionary(d, n_atoms, seed=0):
+    D = np.random.default_rng(seed).normal(size=(d, n_atoms))
+    return D / np.linalg.norm(D, axis=0)
+
+
+# Rows, weights and a state at random.
+N, D, A = 20, 5, 4
+
+
+class Problem:
+    def __init__(self, alpha, variant, n_classes=3, kind=np.asarray, batch=1, **changed):
+        rng = np.random.default_rng(3)
+        self.X, self.y = rng.normal(size=(N, D)), rng.integers(n_classes, size=N)
+        self.X[rng.random((N, D)) < 0.3] = 0
+        w = rng.uniform(0.5, 2, N)
+        self.w, self.batch = w / w.mean(), batch
+        s = 1 if n_classes == 2 else n_classes
+        self.Y = np.where(self.y[:, None] == (np.arange(s) if s > 1 else 1), 1, -1)
+        self.penalty = Penalty(alpha, 0.03, *variant)
+        codes = 0.5 * rng.normal(size=(s, A))
+        self.start = 0.7 * some_dictionary(D, A), np.abs(codes) if variant[1] else codes
+        self.b = rng.normal(size=s)
+        settings = {"code_lr": 0.3, "atom_lr": 0.4, "block_iter": 3} | changed
+        self.descent = DictionaryDescent(
+            np.ascontiguousarray(self.start[0].T), self.start[1], self.b, 1.7, self.penalty,
+            **settings,
+        )  # fmt: skip
+        self.rows = Rows(kind(self.X), self.y, self.w)
+
+    def objective(self, D, Z):  # equation 5, summed over the classes
+        alpha, beta, r, _ = self.penalty
+        hinge = np.maximum(0, 1 - self.Y * (self.X @ D @ Z.T + self.b))
+        elastic = beta * (r * np.abs(Z).sum() + (1 - r) * np.sum(Z**2))
+        risk = np.average(hinge.sum(axis=1), weights=self.w)
+        return risk + alpha / 2 * np.sum((D @ Z.T) ** 2) + elastic
+
+    def differences(self, part):  # central ones, at the start
+        gradient = np.zeros_like(self.start[part])
+        for index, step in product(np.ndindex(gradient.shape), (1e-6, -1e-6)):
+            state = [one.copy() for one in self.start]
+            state[part][index] += step
+            gradient[index] += self.objective(*state) / (2 * step)
+        return gradient
+
+
+@each(alpha=[0.0, 0.2], variant=VARIANTS)
+def test_gradients_by_finite_differences(alpha, variant):
+    case = Problem(alpha, variant)
+    (D0, Z), penalty = case.start, case.penalty
+    margins = case.Y * (case.X @ D0 @ Z.T + case.b)
+    assert np.abs(1 - margins).min() > 1e-4
+    yhat = case.Y * (margins < 1) * case.w[:, None] / N
+    by_codes = case.descent.code_gradient(-yhat.T @ case.X @ D0, Z) + penalty.l1 * np.sign(Z)
+    np.testing.assert_allclose(by_codes, case.differences(1), rtol=1e-5, atol=1e-7)
+    by_atoms = case.descent.atom_gradient((-yhat @ Z).T @ case.X, Z)
+    np.testing.assert_allclose(by_atoms.T, case.differences(0), rtol=1e-5, atol=1e-7)
+    # Equation 7 as printed has no beta at the elastic net's last term ...
+    r = penalty.l1_ratio
+    printed = by_codes + (2 * (1 - r) - 2 * penalty.ridge) * Z
+    assert np.allclose(printed, case.differences(1), rtol=1e-3) == (r == 1)
+    # ... and equation 10 the wrong sign of the alpha term.
+    printed = by_atoms.T - 2 * alpha * D0 @ Z.T @ Z
+    assert np.allclose(printed, case.differences(0), rtol=1e-3) == (alpha == 0)
+
+
+class PlainUSSVM:
+    """Algorithm 1, batch by batch, with AdaGrad's steps."""
+
+    def __init__(self, case):
+        self.case, self.t, (self.D, Z) = case, 0, (part.copy() for part in case.start)
+        self.U, self.V, self.b = np.maximum(Z, 0), np.maximum(-Z, 0), case.b.copy()
+        self.squares = [np.zeros_like(Z), np.zeros(A), np.zeros_like(self.b)]
+
+    def run(self, order):
+        case, total = self.case, 0.0
+        alpha, beta, r, nonnegative = case.penalty
+        for first in range(0, N, case.batch):
+            some = order[first : first + case.batch]
+            X, Y, w, Z = case.X[some], case.Y[some], case.w[some], self.U - self.V
+            margins = Y * (X @ self.D @ Z.T + self.b)
+            total += w @ np.maximum(0, 1 - margins).sum(axis=1)
+            yhat = Y * (margins < 1) * w[:, None] / len(some)
+            if self.t // 3 % 2 == 0:
+                gradient = -yhat.T @ X @ self.D + alpha * Z @ self.D.T @ self.D
+                gradient += 2 * beta * (1 - r) * Z
+                self.squares[0] += gradient**2
+                self.squares[2] += yhat.sum(axis=0) ** 2
+                step = 0.3 / 1.7 / np.sqrt(self.squares[0] + 1e-99)
+                self.U = np.maximum(0, self.U - step * (gradient + beta * r))
+                if not nonnegative:
+                    self.V = np.maximum(0, self.V - step * (beta * r - gradient))
+                both = np.minimum(self.U, self.V)
+                self.U, self.V = self.U - both, self.V - both
+                self.b += 0.3 * yhat.sum(axis=0) / np.sqrt(self.squares[2] + 1e-99)
+            else:
+                gradient = -X.T @ yhat @ Z + alpha * self.D @ Z.T @ Z
+                self.squares[1] += np.sum(gradient**2, axis=0)
+                self.D = self.D - 0.4 * gradient / np.sqrt(self.squares[1] + 1e-99)
+                self.D /= np.maximum(1, np.linalg.norm(self.D, axis=0))
+            self.t += 1
+        Z = self.U - self.V
+        return total / N + case.objective(self.D, Z) - case_risk(case, self.D, Z)
+
+
+def case_risk(case, D, Z):
+    hinge = np.maximum(0, 1 - case.Y * (case.X @ D @ Z.T + case.b))
+    return np.average(hinge.sum(axis=1), weights=case.w)
+
+
+@each(alpha=[0.0, 0.2], variant=VARIANTS, n_classes=[2, 3], kind=KINDS, batch=[1, 3])
+def test_algorithm_1(alpha, variant, n_classes, kind, batch):
+    case = Problem(alpha, variant, n_classes, kind, batch)
+    plain, ours, rng = PlainUSSVM(case), np.random.default_rng(7), np.random.default_rng(7)
+    dictionaries = []
+    for i in range(3):
+        got = case.descent.iterate(case.rows, batch, ours, average=i == 2)
+        expected = plain.run(rng.permutation(N))
+        dictionaries.append(plain.D)
+        assert got == pytest.approx(expected, rel=1e-9)
+    np.testing.assert_allclose(case.descent.codes, plain.U - plain.V, atol=1e-10)
+    np.testing.assert_allclose(case.descent.atoms.T, plain.D, atol=1e-10)
+    np.testing.assert_allclose(case.descent.intercept, plain.b, atol=1e-10)
+    assert not np.any((case.descent.u > 0) & (case.descent.v > 0))
+    assert np.linalg.norm(plain.D, axis=0).max() <= 1 + 1e-12
+    assert not np.allclose(case.descent.attributes()["dictionary_"], plain.D)  # an average
+
+
+def test_a_pass_at_rest_only_measures():
+    case = Problem(0.1, (1.0, False))
+    case.descent.rest().iterate(case.rows, 1, np.random.default_rng(0))
+    np.testing.assert_array_equal(case.descent.atoms.T, case.start[0])
+    np.testing.assert_array_equal(case.descent.codes, case.start[1])
+    assert (case.descent.histories[2] > 1e-6).all()
+    case.descent.iterate(case.rows, 1, np.random.default_rng(0))
+    assert (case.start[0] != case.descent.atoms.T).any()
+
+
+@each(kind=KINDS, n_atoms=[2, 8], n_classes=[2, 3, "labels"])
+def test_scores_codes_and_local_models(n_classes, n_atoms, kind):
+    X, y = IRIS
+    if n_classes == "labels":
+        y = np.column_stack([y > 0, y == 1, X[:, 0] > 0]).astype(int)
+    else:
+        X, y = (part[y < n_classes] for part in IRIS)
+    model = quick(n_atoms=n_atoms).fit(kind(X), y)
+    s = 1 if n_classes == 2 else 3
+    assert model.dictionary_.shape == (4, n_atoms)
+    assert (model.codes_.shape, model.intercept_.shape) == ((s, n_atoms), (s,))
+    assert model.local_coef_.shape == (s, n_atoms, 4)
+    assert np.linalg.norm(model.dictionary_, axis=0).max() <= 1 + 1e-12
+    maps = model.dictionary_ @ model.codes_.toarray().T
+    scores = X @ maps + model.intercept_
+    decision = scores[:, 0] if s == 1 else scores
+    np.testing.assert_allclose(model.decision_function(kind(X)), decision, atol=1e-12)
+    P = model.transform(kind(X))
+    np.testing.assert_allclose(P, X @ model.dictionary_, atol=1e-12)
+    np.testing.assert_allclose(model.score_precomputed(P), decision, atol=1e-12)
+    winners = decision > 0 if n_classes in (2, "labels") else scores.argmax(axis=1)
+    np.testing.assert_array_equal(model.predict(kind(X)), winners)
+    coef, intercept = model.local_model(kind(X))
+    assert coef.shape == ((len(X), 4) if s == 1 else (len(X), 3, 4))
+    explained = np.einsum("n...d,nd->n...", coef, X) + intercept
+    np.testing.assert_allclose(explained, decision, atol=1e-12)
+    weights = model.local_weights(kind(X))
+    assert weights.shape == (len(X), s, n_atoms)
+    np.testing.assert_array_equal(weights[7], model.codes_.toarray())
+    assert model.score(X, y) > (0.6 if n_atoms == 2 else 0.7)
+    assert model.get_feature_names_out().tolist()[0] == "ussvmclassifier0"
+
+
+def objective_of(model, X, Y, alpha=0.0):
+    Z, D = model.codes_.toarray(), model.dictionary_
+    hinge = np.maximum(0, 1 - Y * (X @ D @ Z.T + model.intercept_))
+    penalty = alpha / 2 * np.sum((D @ Z.T) ** 2, axis=0) + model.beta_ * np.abs(Z).sum(axis=1)
+    return hinge.mean(axis=0) + penalty
+
+
+@each(alpha=[0.0, 0.01])
+def test_codes_are_solved_over_the_dictionary_learned(alpha):
+    X, y = DIGITS
+    model = quick(alpha=alpha, max_iter=10).fit(X, y)
+    frozen = USSVMClassifier(dictionary=model, alpha=alpha, beta=model.beta_, tol=1e-6).fit(X, y)
+    np.testing.assert_array_equal(frozen.dictionary_, model.dictionary_)
+    Y = np.where(y[:, None] == np.arange(10), 1, -1)
+    ours, best = objective_of(model, X, Y, alpha), objective_of(frozen, X, Y, alpha)
+    assert (ours <= (1 + 1e-4) * best).all()
+    assert (model.dual_gap_ <= 1e-4 * ours).all()
+    assert frozen.objective_[-1] == pytest.approx(best.sum(), rel=1e-5)
+    assert frozen.n_iter_ < 60
+
+
+def test_several_labels_and_two_classes_are_one_class_against_the_rest():
+    X, y = DIGITS[0][:500], DIGITS[1][:500]
+    shared = USSVMClassifier(dictionary=some_dictionary(64, 12), beta=0.02, tol=1e-7)
+    classes = clone(shared).fit(X, y)
+    labels = clone(shared).fit(X, y[:, None] == np.arange(10))
+    two = clone(shared).fit(X, y == 3)
+    np.testing.assert_allclose(classes.codes_.toarray(), labels.codes_.toarray(), atol=1e-12)
+    np.testing.assert_allclose(two.codes_.toarray()[0], labels.codes_.toarray()[3], atol=1e-12)
+    np.testing.assert_allclose(two.decision_function(X), labels.decision_function(X)[:, 3])
+    swapped = clone(shared).fit(X, y != 3)
+    np.testing.assert_allclose(swapped.decision_function(X), -two.decision_function(X), atol=1e-3)
+    codes, intercept = labels.fit_codes(X, y == 3)
+    np.testing.assert_allclose(codes.toarray(), two.codes_.toarray(), atol=1e-12)
+    codes, intercept = two.fit_codes(two.transform(X), y, precomputed=True)
+    np.testing.assert_allclose(codes.toarray(), classes.codes_.toarray(), atol=1e-12)
+    np.testing.assert_allclose(intercept, classes.intercept_, atol=1e-12)
+
+
+@each(n_nonzero=[1, 3])
+def test_pruned_codes(n_nonzero):
+    X, y = DIGITS
+    model = quick(n_atoms=12, n_nonzero=n_nonzero).fit(X, y)
+    assert model.codes_.getnnz(axis=1).tolist() == [n_nonzero] * 10
+    assert model.score(X, y) > {1: 0.6, 3: 0.85}[n_nonzero]
+    assert USSVMClassifier(dictionary=model, n_nonzero=2).fit(X, y).codes_.nnz == 20
+
+
+def test_fewer_atoms_than_classes_are_shared():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 30))
+    basis = np.linalg.qr(rng.normal(size=(30, 3)))[0]
+    maps = rng.normal(size=(12, 3))
+    Y = (X @ basis @ maps.T > 0).astype(int)
+    model = USSVMClassifier(3, random_state=0).fit(X, Y)
+    cosines = np.linalg.svd(np.linalg.qr(model.dictionary_)[0].T @ basis)[1]
+    assert cosines.min() > 0.98  # the subspace is found
+    assert (model.predict(X) == Y).mean() > 0.96
+    assert model.atom_usage().min() >= 6
+
+
+def test_nonnegative_codes_and_the_elastic_net():
+    X, y = DIGITS
+    model = quick(nonnegative=True, n_atoms=12).fit(X, y)
+    assert model.codes_.data.min() > 0
+    assert model.score(X, y) > 0.85
+    l1, elastic = (quick(l1_ratio=r, beta=0.01).fit(X, y) for r in (1.0, 0.0))
+    assert elastic.codes_.nnz > l1.codes_.nnz
+
+
+@each(kind=KINDS)
+def test_sparse_rows_and_single_precision(kind):
+    X, y = DIGITS[0][:600], DIGITS[1][:600]
+    model = quick(max_iter=6).fit(X, y)
+    other, single = clone(model).fit(kind(X), y), clone(model).fit(kind(X.astype(np.float32)), y)
+    np.testing.assert_allclose(other.dictionary_, model.dictionary_, atol=1e-8)
+    for name in (*LEARNED, "codes_"):
+        assert (getattr(single, name).dtype, getattr(model, name).dtype) == (np.float32, float)
+    assert single.decision_function(X).dtype == single.transform(X).dtype == np.float32
+    assert single.score(X, y) == pytest.approx(model.score(X, y), abs=0.05)
+
+
+def test_weights_and_classes():
+    X, y = DIGITS[0][:400], DIGITS[1][:400]
+    D = some_dictionary(64, 8)
+    shared = USSVMClassifier(dictionary=D, beta=0.01, tol=1e-8)
+    times = np.random.default_rng(0).integers(0, 3, 400)
+    one = clone(shared).fit(X, y, times)
+    other = clone(shared).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(one.codes_.toarray(), other.codes_.toarray(), atol=1e-4)
+    balanced = clone(shared).set_params(class_weight={3: 2.0}).fit(X, y)
+    other = clone(shared).fit(X, y, np.where(y == 3, 2.0, 1.0))
+    np.testing.assert_allclose(balanced.codes_.toarray(), other.codes_.toarray(), atol=1e-10)
+    with pytest.raises(ValueError, match="class_weight='balanced' is for one label a row"):
+        quick(class_weight="balanced").fit(X, y[:, None] == np.arange(10))
+
+
+@each(labels=[False, True])
+def test_one_class_more(labels):
+    X, y = DIGITS[0][:900], DIGITS[1][:900]
+    old = y < 8
+    target = (y[:, None] == np.arange(8)).astype(int)[old] if labels else y[old] * 10
+    model = quick(n_atoms=16).fit(X[old], target)
+    before, D = model.decision_function(X), model.dictionary_.copy()
+    model.add_class(model.transform(X), y == 9, None if labels else 25, precomputed=True)
+    np.testing.assert_array_equal(model.dictionary_, D)
+    assert model.classes_.tolist() == (
+        [*range(9)] if labels else [0, 10, 20, 25, 30, 40, 50, 60, 70]
+    )
+    at = 8 if labels else 3
+    scores = model.decision_function(X)
+    np.testing.assert_allclose(np.delete(scores, at, axis=1), before, atol=1e-10)
+    assert ((scores[:, at] > 0) == (y == 9)).mean() > 0.95
+    for bad in [3] if labels else [None, 30]:
+        with pytest.raises(ValueError, match="label="):
+            model.add_class(X, y == 8, bad)
+    with pytest.raises(ValueError, match="whether it is of the new class"):
+        model.add_class(X, y, 99)
+
+
+def test_a_third_class_for_two():
+    X, y = IRIS
+    model = quick().fit(X[:100], y[:100])
+    before, label = model.decision_function(X), model.predict(X[:100])
+    model.add_class(X, y == 2, 2)
+    assert model.codes_.shape == (3, 6)
+    np.testing.assert_allclose(model.decision_function(X)[:, :2], np.c_[-before, before])
+    scores = model.decision_function(X)
+    np.testing.assert_array_equal(scores[:100, :2].argmax(axis=1), label)
+    assert ((scores[:, 2] > 0) == (y == 2)).mean() > 0.9
+
+
+def test_what_atoms_mean():
+    X, y = DIGITS
+    model = quick(n_atoms=12, n_nonzero=4).fit(X, y)
+    codes = model.codes_.toarray()
+    atoms, coefficients = model.top_atoms(3, 2)
+    np.testing.assert_array_equal(coefficients, codes[3, atoms])
+    assert np.abs(coefficients).tolist() == np.sort(np.abs(codes[3]))[::-1][:2].tolist()
+    assert len(model.top_atoms(3, 9)[0]) == 4
+    rows = model.top_samples(X, 5, 7)
+    scores = X @ model.dictionary_[:, 5]
+    np.testing.assert_array_equal(scores[rows], np.sort(scores)[::-1][:7])
+    np.testing.assert_array_equal(model.atom_usage(), (codes != 0).sum(axis=0))
+    two = quick().fit(X, y == 3)
+    np.testing.assert_array_equal(two.top_atoms(False)[1], -two.top_atoms(True)[1])
+    for call, message in [
+        (lambda: model.top_atoms(11), "label=11 is not among"),
+        (lambda: model.top_samples(X, 12), "atom=12 must be one of 0 .. 11"),
+        (lambda: model.top_atoms(1, 0), "k=0 is not valid"),
+        (lambda: model.score_precomputed(X), "have 64 columns, but there are 12 atoms"),
+        (lambda: model.fit_codes(X, y[:9]), "inconsistent numbers of samples"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def stream(model, X, y, block, n_passes=1, kinds=(np.asarray,), classes=range(10)):
+    for _ in range(n_passes):
+        for i, rows in enumerate(slice(at, at + block) for at in range(0, len(y), block)):
+            model.partial_fit(kinds[i % len(kinds)](X[rows]), y[rows], list(classes))
+    return model
+
+
+def test_a_stream():
+    X, y = DIGITS
+    model = USSVMClassifier(20, n_nonzero=8, random_state=0)
+    mixed, model = stream(clone(model), X, y, 300, 1, KINDS), stream(model, X, y, 300)
+    np.testing.assert_allclose(mixed.dictionary_, model.dictionary_, atol=1e-8)
+    copied = stream(pickle.loads(pickle.dumps(model)), X, y, 300, 9)
+    stream(model, X, y, 300, 9)
+    np.testing.assert_array_equal(copied.dictionary_, model.dictionary_)
+    assert model.codes_.getnnz(axis=1).max() <= 8
+    assert model.score(X, y) > 0.85
+    labels = stream(USSVMClassifier(20, random_state=0), X, (y[:, None] == range(10)), 300, 9)
+    assert (labels.predict(X) == (y[:, None] == range(10))).mean() > 0.95
+    with pytest.raises(ValueError, match="y has 9 columns, but there are 10 labels"):
+        labels.partial_fit(X, y[:, None] == np.arange(9))
+
+
+def test_a_given_dictionary_stays_on_a_stream():
+    X, y = DIGITS
+    D = some_dictionary(64, 20)
+    model = stream(USSVMClassifier(dictionary=D, random_state=0), X, y, 300, 5)
+    np.testing.assert_allclose(model.dictionary_, D, rtol=1e-12)
+    assert model.score(X, y) > 0.6
+
+
+def test_going_on():
+    X, y = DIGITS
+    model = quick(n_atoms=12, warm_start=True, max_iter=30).fit(X, y)
+    first, D = model.objective_, model.dictionary_
+    model.set_params(max_iter=2).fit(X, y)
+    assert model.objective_[0] < 0.5 * first[0]
+    assert (model.dictionary_ != D).any()
+    with pytest.raises(ValueError, match="n_atoms=9 differs from the 12 of the fit"):
+        model.set_params(n_atoms=9).fit(X, y)
+    before = model.set_params(n_atoms=12).score(X, y)
+    assert stream(model, X, y, 600).score(X, y) > before - 0.1
+
+
+def test_early_stopping():
+    model = quick(early_stopping=True, average=3, max_iter=60, n_iter_no_change=5).fit(*DIGITS)
+    assert len(model.validation_scores_) == model.n_iter_ == len(model.objective_) < 60
+    labels = DIGITS[1][:, None] == np.arange(10)
+    model.fit(DIGITS[0], labels)
+    assert 0.8 < max(model.validation_scores_) < 1
+
+
+def test_same_seed_same_bits():
+    model = quick().fit(*IRIS)
+    for other in (clone(model).fit(*IRIS), pickle.loads(pickle.dumps(model))):
+        for name in LEARNED:
+            np.testing.assert_array_equal(getattr(other, name), getattr(model, name))
+        np.testing.assert_array_equal(other.codes_.toarray(), model.codes_.toarray())
+    assert (quick(random_state=1).fit(*IRIS).dictionary_ != model.dictionary_).any()
+
+
+BAD_VALUES = {
+    "n_atoms": ([0, 2.5, True], r"must be an integer in \[1, inf\)"),
+    "alpha": ([-1.0, np.nan, "auto"], r"must be a number in \[0, inf\)"),
+    "beta": ([-1.0, np.inf, "best"], r'must be a number in \[0, inf\); or "auto"'),
+    "l1_ratio": ([-0.1, 1.1], r"must be a number in \[0, 1\]"),
+    "nonnegative": ([1, None], "use True or False"),
+    "n_nonzero": ([0, 1.5], r"must be an integer in \[1, inf\)"),
+    "code_lr": ([0, np.inf], r"must be a number in \(0, inf\)"),
+    "atom_lr": ([0, "x"], r"must be a number in \(0, inf\)"),
+    "block_iter": ([0, 0.5], r"must be an integer in \[1, inf\)"),
+}
+
+
+@each(name=BAD_VALUES)
+def test_bad_parameters_are_named(name):
+    for value in BAD_VALUES[name][0]:
+        with pytest.raises((TypeError, ValueError), match=BAD_VALUES[name][1]) as caught:
+            quick(**{name: value}).fit(*IRIS)
+        assert f"{name}={value!r}" in str(caught.value)
+
+
+@each(
+    bad=[
+        ({"n_nonzero": 7}, "n_nonzero=7 is more than the 6 atoms"),
+        ({"n_nonzero": 4, "dictionary": np.eye(4)[:, :3]}, "n_nonzero=4 is more than the 3 atoms"),
+        ({"dictionary": np.eye(3)}, r"dictionary has shape \(3, 3\); X has 4 features"),
+        ({"dictionary": USSVMClassifier()}, "is not fitted. Fit it, or give the array"),
+        ({"alpha": 0, "beta": 0}, "alpha=0 and beta=0 leave no penalty"),
+    ]
+)
+def test_parameters_that_do_not_fit(bad):
+    with pytest.raises(ValueError, match=bad[1]):
+        quick(**bad[0]).fit(*IRIS)
+    if "dictionary" in bad[0]:
+        with pytest.raises(ValueError, match=bad[1]):
+            quick(**bad[0]).partial_fit(*IRIS, classes=[0, 1, 2])
+
+
+@each(
+    bad=[
+        (np.c_[IRIS[1], IRIS[1]], r"y has shape \(150, 2\), but is not an indicator"),
+        (2 * (np.c_[IRIS[1], IRIS[1]] > 0) - 1, "not an indicator matrix of 0 and 1"),
+        (np.zeros(150), "y has one class only"),
+        (IRIS[0][:, 0], "Unknown label type"),
+    ]
+)
+def test_targets_that_are_neither_labels_nor_indicators(bad):
+    with pytest.raises(ValueError, match=bad[1]):
+        quick().fit(IRIS[0], bad[0])
+
+
+def test_a_frozen_model_gives_its_dictionary():
+    X, y = IRIS
+    model = quick().fit(X, y)
+    other = USSVMClassifier(dictionary=FrozenEstimator(model), tol=1e-3)
+    found = clone(other).fit(X, y)
+    np.testing.assert_array_equal(found.dictionary_, model.dictionary_)
+
+
+CHANGES = {
+    "duplicate rows": lambda X: np.repeat(X[::5], 5, axis=0),
+    "constant features": lambda X: np.hstack([X, np.ones((150, 2)), np.zeros((150, 1))]),
+    "rows of zeros": lambda X: np.where(np.arange(150)[:, None] % 10 == 0, 0.0, X),
+}
+
+
+@each(kind=KINDS, change=CHANGES, n_atoms=[2, 200])
+def test_odd_but_valid_data(kind, change, n_atoms):
+    X, y = kind(CHANGES[change](IRIS[0])), IRIS[1]
+    model = quick(n_atoms=n_atoms).fit(X, y)
+    assert np.isfinite(model.dictionary_).all() & np.isfinite(model.decision_function(X)).all()
+    assert model.score(X, y) > 0.6
+
+
+@each(kind=KINDS)
+def test_labels_that_all_or_no_rows_have(kind):
+    X, y = IRIS
+    Y = np.c_[y > 0, np.ones(150), np.zeros(150)].astype(int)
+    model = quick().fit(kind(X), sparse.csr_matrix(Y))
+    assert model.predict(X)[:, 1:].tolist() == Y[:, 1:].tolist()
+    assert (model.predict(X)[:, 0] == Y[:, 0]).mean() > 0.9
