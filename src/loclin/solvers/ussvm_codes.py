@@ -238,9 +238,10 @@ class CodeProblem:
         bound = share * a.sum() - 0.5 * share**2 * shadow @ Q @ shadow
         losses = np.maximum(0.0, 1.0 - self.y * (P @ z + self.z[-1]))
         value = self.w @ losses + 0.5 * z @ Q @ z + self.l1 * np.abs(z).sum()
-        self.code, self.intercept = z, float(self.z[-1])
-        self.value = self.objective = float(value) / n
-        self.gap = max(0.0, float(value - bound)) / n
+        gap = max(0.0, float(value - bound)) / n
+        if gap < self.gap:
+            self.code, self.intercept, self.gap = z, float(self.z[-1]), gap
+            self.value = self.objective = float(value) / n
 
 
 class CodesFit:
@@ -302,7 +303,8 @@ def code_problems(P: NDArray[Any], D: NDArray[Any], signs: NDArray[Any], weights
 
 
 def solve_problem(problem: CodeProblem, tol: float) -> CodeProblem:
-    """Step until the gap is `tol` of the objective, or steps are useless."""
+    """Step until the gap is `tol` of the objective (at least 1e-9), or steps are useless."""
+    tol = max(tol, 1e-9)
     while not problem.solved(tol) and problem.n_steps < _MOST_STEPS:
         problem.step(tol)
     return problem
