@@ -119,6 +119,11 @@ def _atoms_and_codes(model: Any, n_models: int, shape: Shape) -> int:
     return 2 * n_models * d + 4 * c * n_models + n * (n_models + 1)
 
 
+def _with_atoms(n_models: int, alpha: float | str, **parameters: Any) -> Any:
+    """US-SVM; its default for alpha is 0."""
+    return loclin.USSVMClassifier(n_models, alpha=0.0 if alpha == "auto" else alpha, **parameters)
+
+
 def _with_planes(n_models: int, **parameters: Any) -> Any:
     """LL-SVM over anchor planes, by stochastic gradient descent."""
     return loclin.LLSVMClassifier(OrthogonalCoding(n_models), solver="sgd", **parameters)
@@ -151,7 +156,7 @@ MODELS = {
     ),
     # Half of the batches also move the atoms, by a product of the same size.
     "USSVMClassifier": Model(
-        build=loclin.USSVMClassifier,
+        build=_with_atoms,
         columns=lambda c, m: m,
         memory=_atoms_and_codes,
         start_epochs=0,

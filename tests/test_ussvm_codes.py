@@ -112,11 +112,11 @@ def test_weights_are_repetitions():
     case, penalty = Case(), Penalty(0.05, 0.02, 1.0, False)
     times = np.random.default_rng(0).integers(1, 4, N)
     case.w = times.astype(float)
-    one = case.solve(penalty)
+    one = case.solve(penalty, 1e-9)
     case.X, case.y, case.w = (np.repeat(part, times, axis=0) for part in (case.X, case.y, case.w))
     case.w = np.ones(len(case.y))
-    other = case.solve(penalty)
-    assert one.objective == pytest.approx(other.objective, rel=1e-6)
+    other = case.solve(penalty, 1e-9)
+    assert one.objective == pytest.approx(other.objective, rel=1e-8)
     np.testing.assert_allclose(case.D @ one.code, case.D @ other.code, atol=1e-5)
 
 
@@ -169,3 +169,14 @@ def test_a_code_that_is_sparse_enough_is_pruned_by_length_alone():
     shorter = case.D * np.where(np.arange(8) == np.abs(problem.code).argmax(), 1e-3, 1)
     kept = np.flatnonzero(pruned(problem, shorter, n - 1, penalty, 1e-6)[0])
     assert set(np.flatnonzero(problem.code)) - set(kept) == {np.abs(problem.code).argmax()}
+
+
+def test_few_rows_of_many_are_positive():
+    rng = np.random.default_rng(0)
+    P = rng.normal(size=(4000, 20))
+    y = np.where(P[:, 0] + P[:, 1] + 0.5 * rng.normal(size=4000) > 3.5, 1, -1)
+    penalty = Penalty(0.0, 1e-3, 1.0, False)
+    weights = np.ones(4000, np.float32)
+    problem = CodeProblem(with_ones(P), y, weights, penalty, penalty.quadratic(np.eye(20)))
+    assert solve_problem(problem, 1e-6).solved(1e-6)
+    assert problem.n_steps < 90

@@ -30,6 +30,8 @@ from loclin.solvers.ussvm_codes import (
 )
 
 _AUTO_BETA = 0.02
+# tol=0 asks for all passes of the descent, not for codes beyond rounding.
+_SMALLEST_GAP = 1e-8
 
 
 class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
@@ -250,19 +252,20 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     def _solve(self, P: NDArray[Any], signs: NDArray[Any], weights: NDArray[Any],
                penalty: Penalty | None = None) -> tuple[Any, ...]:  # fmt: skip
         D, found = self.dictionary_, []
+        tol = max(self.tol, _SMALLEST_GAP)
         penalty = penalty or self._penalty(self._beta(root_mean_square(P), len(P)))
         for problem in code_problems(P, D, signs, weights, penalty):
-            code, intercept = solve_problem(problem, self.tol).code, problem.intercept
-            if not problem.solved(self.tol):
+            code, intercept = solve_problem(problem, tol).code, problem.intercept
+            if not problem.solved(tol):
                 warnings.warn(
                     f"The duality gap of a code is {problem.gap:.2g}, with an objective of "
-                    f"{problem.objective:.2g}: above tol={self.tol:g}. Scale the features, raise "
+                    f"{problem.objective:.2g}: above tol={tol:g}. Scale the features, raise "
                     "beta or tol.",
                     ConvergenceWarning,
                     stacklevel=2,
                 )
             if self.n_nonzero is not None:
-                code, intercept = pruned(problem, D, self.n_nonzero, penalty, self.tol)
+                code, intercept = pruned(problem, D, self.n_nonzero, penalty, tol)
             found.append((code, intercept, problem.gap))
         codes, intercepts, gaps = map(np.array, zip(*found, strict=True))
         return sparse.csr_matrix(codes.astype(D.dtype)), intercepts.astype(D.dtype), gaps

@@ -6,8 +6,8 @@ Minimises, for each scorer, over its code ``z`` (A,) and its intercept ``b``,
         + sum_i w_i hinge(y_i (p_i . z + b)) / sum_i w_i,        p_i = D' x_i,
 
 with ``z >= 0`` if asked (equations 3 and 5 of Lyu, Zepeda and Perez, 2015). This is a quadratic
-program: Mehrotra's method takes 10 to 25 steps, however much the atoms resemble each other, and a
-step solves one system of A + 1 unknowns.
+program: Mehrotra's method takes 10 to 100 steps (the most with many rows of which few are
+positive), however much the atoms resemble each other; a step solves one system of A + 1 unknowns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _BLOCK = 1024
 _REACH = 0.99
 # Relative addition to the diagonal of a system, which may be singular where atoms are alike.
 _JITTER = 1e-13
-_MOST_STEPS = 100
+_MOST_STEPS = 300
+# The corrector's second-order terms are kept within so many times the mean product: a few rows that
+# move far would else send it astray.
+_SECOND_ORDER = 10.0
 
 
 class Penalty(NamedTuple):
@@ -90,7 +93,8 @@ class CodeProblem:
         n, m = len(P), P.shape[1] - 1
         # All is n times the objective, so that multipliers are of the size of 1.
         self.P, self.y = P, target.astype(np.float64)
-        self.w = weights * (n / weights.sum(dtype=np.float64))
+        self.w = weights.astype(np.float64)
+        self.w *= n / self.w.sum()
         self.l1, self.nonnegative = n * penalty.l1, penalty.nonnegative
         self.Q = np.zeros((m + 1, m + 1))
         self.Q[:m, :m] = n * Q
@@ -99,21 +103,18 @@ class CodeProblem:
         self.signs = np.array([1.0] if penalty.nonnegative else [1.0, -1.0] if self.l1 else [])
         self.n_steps, self.gap, self.objective, self.value = 0, np.inf, np.inf, 0.0
         self.code, self.intercept = np.zeros(m), 0.0
-        below, above = (float(self.w[self.y == sign].sum()) for sign in (-1.0, 1.0))
-        if min(below, above) <= 0.0:  # one side only: an intercept is enough
+        if np.all(self.y == self.y[0]):  # one side only: an intercept is enough
             self.intercept, self.gap, self.objective = float(self.y[0]), 0.0, 0.0
             return
         size = float(np.sqrt(np.einsum("ij,ij->", P[:, :m], P[:, :m]) / n)) or 1.0
         self.unit = 1.0 / size  # of codes
         slope = max(self.l1, size)
-        self.parts = np.full((len(self.signs), m), 1.0 / slope)
+        self.parts = np.full((len(self.signs), m), 0.5 / slope)
         self.z = np.append(self.signs @ self.parts, 0.0)
-        # Multipliers of the margins, whose signed sum is zero, and of the losses.
-        a = self.w * np.where(self.y > 0, below, above) / (2 * n)
         # Pairs that must not be negative and whose products are zero at the optimum: multipliers
         # with margin - 1 + loss, multipliers with losses, parts with their slopes.
-        excess, losses, slopes = np.ones(n), np.full(n, 2.0), np.full_like(self.parts, slope)
-        self.pairs = [(a, excess), (self.w - a, losses), (self.parts, slopes)]
+        excess, losses, slopes = np.ones(n), np.ones(n), np.full_like(self.parts, slope)
+        self.pairs = [(self.w / 2, excess), (self.w / 2, losses), (self.parts, slopes)]
         self.n_products = 2 * n + self.parts.size
 
     def solved(self, tol: float) -> bool:
@@ -127,8 +128,12 @@ class CodeProblem:
         _, ahead = solve([-p * q for p, q in self.pairs])
         later = self._mean_product(ahead, min(1.0, self._reach(ahead)))
         center = mean * (later / mean) ** 3
+        most = _SECOND_ORDER * mean
         dz, moves = solve(
-            [center - p * q - dp * dq for (p, q), (dp, dq) in zip(self.pairs, ahead, strict=True)]
+            [
+                center - p * q - np.clip(dp * dq, -most, most)
+                for (p, q), (dp, dq) in zip(self.pairs, ahead, strict=True)
+            ]
         )
         length = min(1.0, _REACH * self._reach(moves))
         self.z += length * dz
@@ -233,9 +238,10 @@ class CodeProblem:
         bound = share * a.sum() - 0.5 * share**2 * shadow @ Q @ shadow
         losses = np.maximum(0.0, 1.0 - self.y * (P @ z + self.z[-1]))
         value = self.w @ losses + 0.5 * z @ Q @ z + self.l1 * np.abs(z).sum()
-        self.code, self.intercept = z, float(self.z[-1])
-        self.value = self.objective = float(value) / n
-        self.gap = max(0.0, float(value - bound)) / n
+        gap = max(0.0, float(value - bound)) / n
+        if gap < self.gap:
+            self.code, self.intercept, self.gap = z, float(self.z[-1]), gap
+            self.value = self.objective = float(value) / n
 
 
 class CodesFit:
@@ -297,7 +303,8 @@ def code_problems(P: NDArray[Any], D: NDArray[Any], signs: NDArray[Any], weights
 
 
 def solve_problem(problem: CodeProblem, tol: float) -> CodeProblem:
-    """Step until the gap is `tol` of the objective, or steps are useless."""
+    """Step until the gap is `tol` of the objective (at least 1e-9), or steps are useless."""
+    tol = max(tol, 1e-9)
     while not problem.solved(tol) and problem.n_steps < _MOST_STEPS:
         problem.step(tol)
     return problem
