@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
@@ -245,7 +245,7 @@ def by_grid(name: str, problem: Problem, key: str, runs: int, cache: Cache) -> A
             model: Any = MixtureDiscriminant(random_state=seed)
             grid: dict[str, Any] = {"covariance_type": ["full", "tied", "diag"]}
         else:
-            model, grid = FORESTS[name]
+            model, grid = clone(FORESTS[name][0]), FORESTS[name][1]
             model.set_params(**{
                 p: seed for p in model.get_params() if p.split("__")[-1] == "random_state"
             })  # fmt: skip

@@ -93,6 +93,20 @@ def test_few_models_a_row(s, form, dtype, monkeypatch):
                                    atol=1e-5 if dtype == np.float32 else 1e-12)  # fmt: skip
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_regions_are_those_that_score(form):
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(3000, 40)).astype(np.float32), rng.normal(size=40)
+    # three partition functions that only rounding tells apart
+    partition = (w + 1e-8 * rng.normal(size=(3, 40))).astype(np.float32)
+    zeros, number = np.zeros(3, np.float32), np.arange(3, dtype=np.float32)
+    nothing = np.zeros((1, 3, 40), np.float32)
+    found = _scores.regional_scores(form(X), partition, zeros, nothing, number[None])
+    regions = _scores.regions_of(form(X), partition, zeros)
+    np.testing.assert_array_equal(found[:, 0], regions)
+    assert len(set(regions.tolist())) == 3
+
+
 def test_no_rows(problem):
     _, coef, intercept = problem
     assert _scores.pooled_scores(np.empty((0, 5)), coef, intercept, 3.0).shape == (0, 3)

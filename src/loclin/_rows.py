@@ -79,12 +79,8 @@ def hold_out(rows: Rows, fraction: float, seed: int,
             f"{error} Give more rows or do without."
         ) from error
     train, watched = (
-        Rows(
-            rows.X[part], rows.y[part], rows.weights[part],
-            rows.places(part),
-        )
-        for part in parts
-    )  # fmt: skip
+        Rows(rows.X[part], rows.y[part], rows.weights[part], rows.places(part)) for part in parts
+    )
     return train, watched
 
 

@@ -128,12 +128,24 @@ def _scores_by_model(X: Any, codes: Any, coef: NDArray[Any]) -> NDArray[Any]:
 
 
 def regions_of(X: Any, partition: NDArray[Any], intercept: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the region of each row: the partition function (r, d), (r,) that is largest there."""
+    """Return the region of each row: the partition function (r, d), (r,) that is largest there.
+
+    The same bits as in `regional_scores`, also for rows between two regions.
+    """
     found = np.empty(X.shape[0], np.intp)
+    if not sparse.issparse(X):
+        parts = (read_only(np.ascontiguousarray(part)) for part in (partition, intercept))
+        _scores_fast.find_regions(read_only(X), *parts, _region_rows(X), found)
+        return found
     for rows, products in local_products(X, partition[None]):
         products += intercept
         products.argmax(axis=1, out=found[rows])
     return found
+
+
+def _region_rows(X: NDArray[Any]) -> int:
+    """Rows of a block that stays near the processor."""
+    return int(max(16, _CACHED_BYTES // (X.shape[1] * X.itemsize)))
 
 
 def regional_scores(
@@ -154,9 +166,8 @@ def regional_scores(
     scores = np.zeros((X.shape[0], len(coef)), coef.dtype)
     if not sparse.issparse(X):
         regions = np.empty(len(X), np.intp)
-        block = max(16, _CACHED_BYTES // (X.shape[1] * X.itemsize))
         parts = (read_only(np.ascontiguousarray(part)) for part in (partition, thresholds, coef))
-        _scores_fast.scores_by_region(read_only(X), *parts, block, regions, scores)
+        _scores_fast.scores_by_region(read_only(X), *parts, _region_rows(X), regions, scores)
     else:
         regions = regions_of(X, partition, thresholds)
         for k in range(len(partition)):

@@ -89,22 +89,29 @@ def scores_by_row(X, codes, coef, scores):
 
 
 @jit
+def find_regions(X, partition, thresholds, block, regions):
+    """Write the region of each row: the partition function that is largest there."""
+    for first in range(0, X.shape[0], block):
+        last = min(X.shape[0], first + block)
+        products = np.dot(X[first:last], partition.T)
+        for i in range(last - first):
+            best = 0
+            for k in range(1, len(thresholds)):
+                if products[i, k] + thresholds[k] > products[i, best] + thresholds[best]:
+                    best = k
+            regions[first + i] = best
+
+
+@jit
 def scores_by_region(X, partition, thresholds, coef, block, regions, scores):
     """Find the region of each row, and add what its models say of it.
 
     Both while a block of rows is near the processor.
     """
-    n = X.shape[0]
     ones, starts = np.ones(block, scores.dtype), np.arange(block + 1)
-    for first in range(0, n, block):
-        last = min(n, first + block)
+    for first in range(0, X.shape[0], block):
+        last = min(X.shape[0], first + block)
         rows, found = X[first:last], regions[first:last]
-        products = np.dot(rows, partition.T)
-        for i in range(last - first):
-            found[i] = 0
-            for k in range(1, len(thresholds)):
-                best = found[i]
-                if products[i, k] + thresholds[k] > products[i, best] + thresholds[best]:
-                    found[i] = k
+        find_regions(rows, partition, thresholds, block, found)
         codes = ones, found, starts[: last - first + 1]
         scores_by_model(rows, codes, coef, block, scores[first:last])
