@@ -249,10 +249,11 @@ def by_grid(name: str, problem: Problem, key: str, runs: int, cache: Cache) -> A
             model.set_params(**{
                 p: seed for p in model.get_params() if p.split("__")[-1] == "random_state"
             })  # fmt: skip
-        step = model.__class__.__name__.lower()
-        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-        search = GridSearchCV(make_pipeline(StandardScaler(), model),
-                              {f"{step}__{p}": v for p, v in grid.items()}, cv=folds)  # fmt: skip
+        search: Any = make_pipeline(StandardScaler(), model)
+        if grid:
+            step = model.__class__.__name__.lower()
+            folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+            search = GridSearchCV(search, {f"{step}__{p}": v for p, v in grid.items()}, cv=folds)
         start = time.process_time()
         search.fit(problem.X, problem.y)
         return [100 * (1 - search.score(problem.X_test, problem.y_test)),
