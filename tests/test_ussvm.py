@@ -2,6 +2,7 @@
 
 import pickle
 from itertools import product
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 from loclin import USSVMClassifier
 from loclin._rows import Rows
+from loclin._scores import answer_scores, shared_code_scores
 from loclin.solvers.ussvm import DictionaryDescent
 from loclin.solvers.ussvm_codes import Penalty
 
@@ -333,6 +336,39 @@ def test_a_third_class_for_two():
     assert ((scores[:, 2] > 0) == (y == 2)).mean() > 0.9
 
 
+@each(kind=KINDS, dtype=[float, np.float32], s=[3, 300])
+def test_scores_of_many_classes(kind, dtype, s):
+    rng = np.random.default_rng(0)
+    X, D = rng.normal(size=(150, 20)).astype(dtype), some_dictionary(20, 30).astype(dtype)
+    X[rng.random(X.shape) < 0.3] = 0
+    codes = sparse.random(s, 30, 0.05, format="csr", random_state=0, dtype=dtype)
+    b = rng.normal(size=s).astype(dtype)
+    expected = X.astype(float) @ (D.astype(float) @ codes.toarray().T) + b
+    close = {"rtol": 1e-4, "atol": 1e-5} if dtype == np.float32 else {"atol": 1e-12}
+    scores = shared_code_scores(kind(X), D, codes, b)
+    assert scores.dtype == dtype
+    np.testing.assert_allclose(scores, expected, **close)
+    np.testing.assert_allclose(answer_scores(X @ D, codes, b), expected, **close)
+    # Many classes: the atoms are asked first, and no map of every class is made.
+    with mock.patch.object(type(codes), "__matmul__", autospec=True) as product:
+        product.side_effect = RuntimeError
+        with pytest.raises(RuntimeError):
+            shared_code_scores(X, D, codes, b)
+    assert product.call_args.args[1].shape == ((30, 64) if s == 300 else (30, 20))
+
+
+def test_nonnegative_codes_stay_so_with_one_class_more():
+    X, y = IRIS
+    two = quick(nonnegative=True).fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="its opposite is no code for the first"):
+        two.add_class(X, y == 2, 2)
+    assert two.codes_.shape == (1, 6)
+    columns = quick(nonnegative=True).fit(X[:100], y[:100, None] == [0, 1])
+    assert columns.add_class(X, y == 2).codes_.min() >= 0
+    three = quick(nonnegative=True).fit(X, y)
+    assert three.add_class(X, y > 1, 3).codes_.min() >= 0
+
+
 def test_what_atoms_mean():
     X, y = DIGITS
     model = quick(n_atoms=12, n_nonzero=4).fit(X, y)
@@ -445,7 +481,7 @@ def test_bad_parameters_are_named(name):
         ({"n_nonzero": 7}, "n_nonzero=7 is more than the 6 atoms"),
         ({"n_nonzero": 4, "dictionary": np.eye(4)[:, :3]}, "n_nonzero=4 is more than the 3 atoms"),
         ({"dictionary": np.eye(3)}, r"dictionary has shape \(3, 3\); X has 4 features"),
-        ({"dictionary": USSVMClassifier()}, "is not fitted. Fit it, or give the array"),
+        ({"dictionary": USSVMClassifier()}, "is not fitted. Fit it; where"),
         ({"alpha": 0, "beta": 0}, "alpha=0 and beta=0 leave no penalty"),
     ]
 )
@@ -476,6 +512,11 @@ def test_a_frozen_model_gives_its_dictionary():
     other = USSVMClassifier(dictionary=FrozenEstimator(model), tol=1e-3)
     found = clone(other).fit(X, y)
     np.testing.assert_array_equal(found.dictionary_, model.dictionary_)
+    # A search copies estimators unfitted: a bare one is no dictionary there, a frozen one is.
+    search = GridSearchCV(other, {"beta": [0.01, 0.1]}, cv=2).fit(X, y)
+    np.testing.assert_array_equal(search.best_estimator_.dictionary_, model.dictionary_)
+    with pytest.raises(ValueError, match=r"wrap it in .*FrozenEstimator"):
+        clone(other.set_params(dictionary=model)).fit(X, y)
 
 
 CHANGES = {

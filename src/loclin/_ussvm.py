@@ -72,8 +72,8 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         ``beta=0``, and with `alpha` or, if that is 0, with 0.05 times the mean squared norm of the
         kept part of ``D' x`` over n_samples.
     dictionary : array-like of shape (n_features, n_atoms) or fitted USSVMClassifier, default=None
-        A dictionary to use as it is. For scikit-learn's searches, which copy estimators unfitted,
-        give the array.
+        A dictionary to use as it is. ``sklearn.clone``, and so a search, copies estimators
+        unfitted: there wrap it in ``sklearn.frozen.FrozenEstimator``, or give the array.
     code_lr : float, default=10.0
         First step of a code, in units of the inverse root mean square of ``D' x``.
     atom_lr : float, default=1.0
@@ -289,8 +289,8 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
             return None
         if hasattr(given, "fit"):
             raise ValueError(
-                f"dictionary={given!r} is not fitted. Fit it, or give the array dictionary_; "
-                "scikit-learn's clone makes unfitted copies."
+                f"dictionary={given!r} is not fitted. Fit it; where scikit-learn's clone unfits "
+                "it, wrap it in sklearn.frozen.FrozenEstimator, or give the array dictionary_."
             )
         D = check_array(given, dtype=X.dtype, input_name="dictionary")
         if D.shape[0] != X.shape[1]:
