@@ -22,12 +22,12 @@ from loclin.solvers.ussvm import DescentFit, DictionaryDescent, first_atoms
 from loclin.solvers.ussvm_codes import (
     CodesFit,
     Penalty,
-    code_problems,
     largest,
     pruned,
     root_mean_square,
     solve_problem,
 )
+from loclin.solvers.ussvm_rows import code_problems
 
 _AUTO_BETA = 0.02
 # tol=0 asks for all passes of the descent, not for codes beyond rounding.
@@ -81,7 +81,8 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     block_iter : int, default=10
         Batches that move the codes before as many move the dictionary (the paper's B).
     max_iter : int, default=100
-        Most passes over the data. With a given dictionary, most steps of the interior-point method.
+        Most passes over the data. With a given dictionary, most steps of the interior-point method;
+        from 8,192 rows on, most rounds, each of which solves the problem of a part of the rows.
     tol : float, default=1e-4
         The learning of the dictionary ends when the objective has not fallen by this much for
         `n_iter_no_change` passes (`average` passes follow); that of codes over a dictionary, when
