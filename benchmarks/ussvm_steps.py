@@ -3,7 +3,7 @@
 Training splits only: 30 % of their rows, stratified, are held out (isolet; letter after 300
 Nystroem features; usps, satimage; newsgroups20, which has no split, after 100 directions of a
 truncated SVD of its tf-idf). Standardised features in float32, at most 5,000 rows to learn from,
-one thread. Atoms: half the classes, and the default. All else is default.
+one thread. Atoms: a quarter and half of the classes, and the default. All else is default.
 
 ``LOCLIN_DATA=FOLDER python -m benchmarks.ussvm_steps [isolet ...] --json FILE``. A stopped run goes
 on from its JSON file.
@@ -33,7 +33,7 @@ from loclin import USSVMClassifier
 from loclin.datasets import load
 
 SETS = ["isolet", "letter", "usps", "satimage", "newsgroups20"]
-CODE_LR = [1.0, 3.0, 10.0, 30.0]
+CODE_LR = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0]
 ATOM_LR = [0.3, 1.0, 3.0]
 MOST_ROWS = 5000
 
@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name in options.sets or SETS:
         runs = [held_out(name, seed) for seed in range(options.seeds)]
         n_classes = len(np.unique(runs[0][2]))
-        for n_atoms, *steps in product((n_classes // 2, None), CODE_LR, ATOM_LR):
+        for n_atoms, *steps in product((n_classes // 4, n_classes // 2, None), CODE_LR, ATOM_LR):
             found = [
                 cache(
                     f"steps | {name} | {n_atoms} | {steps} | {seed}",
