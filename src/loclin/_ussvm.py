@@ -74,7 +74,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     dictionary : array-like of shape (n_features, n_atoms) or fitted USSVMClassifier, default=None
         A dictionary to use as it is. ``sklearn.clone``, and so a search, copies estimators
         unfitted: there wrap it in ``sklearn.frozen.FrozenEstimator``, or give the array.
-    code_lr : float, default=10.0
+    code_lr : float, default=30.0
         First step of a code, in units of the inverse root mean square of ``D' x``.
     atom_lr : float, default=1.0
         First step of an atom; its length.
@@ -139,8 +139,8 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     Notes
     -----
     y may be an indicator matrix of several labels a row; each label is then a problem of its own.
-    On a stream (`partial_fit`) codes are those of the descent, with a tenth of `code_lr`, pruned
-    but not fitted again.
+    On a stream (`partial_fit`) codes are those of the descent, with a thirtieth of `code_lr`,
+    pruned but not fitted again.
 
     References
     ----------
@@ -176,7 +176,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         nonnegative: bool = False,
         n_nonzero: int | None = None,
         dictionary: Any = None,
-        code_lr: float = 10.0,
+        code_lr: float = 30.0,
         atom_lr: float = 1.0,
         block_iter: int = 10,
         max_iter: int = 100,
@@ -346,7 +346,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
         if self._stream is None:
             # Large steps find dictionaries, but leave the codes themselves too noisy.
-            self._stream = self._descent(rows, rng, hasattr(self, "codes_"), self.code_lr / 10)
+            self._stream = self._descent(rows, rng, hasattr(self, "codes_"), self.code_lr / 30)
             self._n_seen = 0
         self._n_seen += len(rows.y)
         stream = self._stream
