@@ -41,8 +41,8 @@ fig, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 show_codes(model, axes)
 
 # %%
-# Attributes. Each row: an atom as a picture, and the digits that it alone scores highest, sevens and
-# nines by the same atom.
+# Attributes. Each row: an atom as a picture, and the digits that it alone scores highest: sevens
+# and nines, say, by the same atom.
 most_used = np.argsort(-model.atom_usage())[:4]
 fig, axes = plt.subplots(4, 11, figsize=(9, 4), layout="constrained")
 for row, atom in zip(axes, most_used, strict=True):

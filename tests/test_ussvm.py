@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from loclin import USSVMClassifier
 from loclin._rows import Rows
 from loclin._scores import answer_scores, shared_code_scores
+from loclin.solvers import ussvm_rows
 from loclin.solvers.ussvm import DictionaryDescent
 from loclin.solvers.ussvm_codes import Penalty
 
@@ -52,6 +53,7 @@ class Problem:
         self.w, self.batch = w / w.mean(), batch
         s = 1 if n_classes == 2 else n_classes
         self.Y = np.where(self.y[:, None] == (np.arange(s) if s > 1 else 1), 1, -1)
+        self.rho = np.where(self.Y > 0, changed.get("positive_weight", 1.0), 1.0)
         self.penalty = Penalty(alpha, 0.03, *variant)
         codes = 0.5 * rng.normal(size=(s, A))
         self.start = 0.7 * some_dictionary(D, A), np.abs(codes) if variant[1] else codes
@@ -67,7 +69,7 @@ class Problem:
         alpha, beta, r, _ = self.penalty
         hinge = np.maximum(0, 1 - self.Y * (self.X @ D @ Z.T + self.b))
         elastic = beta * (r * np.abs(Z).sum() + (1 - r) * np.sum(Z**2))
-        risk = np.average(hinge.sum(axis=1), weights=self.w)
+        risk = np.average((self.rho * hinge).sum(axis=1), weights=self.w)
         return risk + alpha / 2 * np.sum((D @ Z.T) ** 2) + elastic
 
     def differences(self, part):  # central ones, at the start
@@ -113,9 +115,9 @@ class PlainUSSVM:
         for first in range(0, N, case.batch):
             some = order[first : first + case.batch]
             X, Y, w, Z = case.X[some], case.Y[some], case.w[some], self.U - self.V
-            margins = Y * (X @ self.D @ Z.T + self.b)
-            total += w @ np.maximum(0, 1 - margins).sum(axis=1)
-            yhat = Y * (margins < 1) * w[:, None] / len(some)
+            margins, rho = Y * (X @ self.D @ Z.T + self.b), case.rho[some]
+            total += w @ (rho * np.maximum(0, 1 - margins)).sum(axis=1)
+            yhat = rho * Y * (margins < 1) * w[:, None] / len(some)
             if self.t // 3 % 2 == 0:
                 gradient = -yhat.T @ X @ self.D + alpha * Z @ self.D.T @ self.D
                 gradient += 2 * beta * (1 - r) * Z
@@ -140,12 +142,13 @@ class PlainUSSVM:
 
 def case_risk(case, D, Z):
     hinge = np.maximum(0, 1 - case.Y * (case.X @ D @ Z.T + case.b))
-    return np.average(hinge.sum(axis=1), weights=case.w)
+    return np.average((case.rho * hinge).sum(axis=1), weights=case.w)
 
 
 @each(alpha=[0.0, 0.2], variant=VARIANTS, n_classes=[2, 3], kind=KINDS, batch=[1, 3])
 def test_algorithm_1(alpha, variant, n_classes, kind, batch):
-    case = Problem(alpha, variant, n_classes, kind, batch)
+    rho = 1.0 if kind is np.asarray else 3.0
+    case = Problem(alpha, variant, n_classes, kind, batch, positive_weight=rho)
     plain, ours, rng = PlainUSSVM(case), np.random.default_rng(7), np.random.default_rng(7)
     dictionaries = []
     for i in range(3):
@@ -299,6 +302,28 @@ def test_weights_and_classes():
     np.testing.assert_allclose(balanced.codes_.toarray(), other.codes_.toarray(), atol=1e-10)
     with pytest.raises(ValueError, match="class_weight='balanced' is for one label a row"):
         quick(class_weight="balanced").fit(X, y[:, None] == np.arange(10))
+
+
+@each(rows=[1, 30])
+def test_heavier_positives(rows, monkeypatch):
+    monkeypatch.setattr(ussvm_rows, "MANY_ROWS", 400 * rows)
+    X, y = DIGITS[0][:400], DIGITS[1][:400]
+    shared = USSVMClassifier(dictionary=some_dictionary(64, 8), beta=0.01, tol=1e-8)
+    model = clone(shared).set_params(positive_weight=3.0).fit(X, y)
+    for k in range(3):  # the same by weights of rows, whose sum is another
+        weights = np.where(y == k, 3.0, 1.0)
+        other = clone(shared).set_params(beta=0.01 / weights.mean()).fit(X, y == k, weights)
+        np.testing.assert_allclose(other.codes_.toarray()[0], model.codes_.toarray()[k], atol=1e-4)
+        assert other.objective_[-1] * weights.mean() == pytest.approx(
+            clone(model).fit(X, y == k).objective_[-1], rel=1e-6
+        )
+
+
+def test_heavier_positives_where_atoms_are_few():
+    X, y = DIGITS
+    light, heavy = (quick(n_atoms=2, positive_weight=w, max_iter=40).fit(X, y) for w in (1.0, 3.0))
+    assert heavy.score(X, y) > light.score(X, y) + 0.05
+    assert (heavy.codes_.getnnz(axis=1) > 0).sum() > (light.codes_.getnnz(axis=1) > 0).sum()
 
 
 @each(labels=[False, True])
@@ -464,6 +489,7 @@ BAD_VALUES = {
     "n_nonzero": ([0, 1.5], r"must be an integer in \[1, inf\)"),
     "code_lr": ([0, np.inf], r"must be a number in \(0, inf\)"),
     "atom_lr": ([0, "x"], r"must be a number in \(0, inf\)"),
+    "positive_weight": ([0, -1.0], r"must be a number in \(0, inf\)"),
     "block_iter": ([0, 0.5], r"must be an integer in \[1, inf\)"),
 }
 

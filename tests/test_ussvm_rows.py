@@ -32,7 +32,9 @@ def both(rows, penalty, tol):
     P, y, w, atoms = rows
     Q = penalty.quadratic(atoms)
     whole = CodeProblem(with_ones(P), y, w, penalty, Q)
-    return solve_problem(whole, tol), ManyRowsProblem(P, y, w, penalty, Q)
+    return solve_problem(whole, tol), ManyRowsProblem(
+        P, y, w, penalty, Q, float(w.sum(dtype=float))
+    )
 
 
 @each(variant=VARIANTS, alpha=[0.0, 0.01], threshold=[3.2, 0.0], dtype=[float, np.float32])

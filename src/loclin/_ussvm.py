@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
@@ -41,7 +42,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     length. Training minimises, over D, the codes z and the intercepts,
 
         sum_y [ alpha/2 ||D z_y||^2 + beta (r ||z_y||_1 + (1 - r) ||z_y||^2) ]
-            + sum_i w_i sum_y hinge(+-(z_y . D' x_i + b_y)) / sum_i w_i
+            + sum_i w_i sum_y hinge(+-(z_y . D' x_i + b_y)) / sum_i w_i,
 
     one class against the rest (equations 4 and 5), by Algorithm 1; then, for the dictionary found,
     the convex problem of each class (equation 3) to a duality gap. With a `dictionary`, only these
@@ -71,6 +72,10 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         largest are kept, and fitted again as an SVM in the span of their atoms: problem 3 with
         ``beta=0``, and with `alpha` or, if that is 0, with 0.05 times the mean squared norm of the
         kept part of ``D' x`` over n_samples.
+    positive_weight : float, default=1.0
+        What the hinge of a row is multiplied by for the row's own class. More than 1 helps where
+        atoms are few: else the best code of a class that they do not separate from all others is
+        none at all. ``sqrt(n_classes - 1)`` is a good value.
     dictionary : array-like of shape (n_features, n_atoms) or fitted USSVMClassifier, default=None
         A dictionary to use as it is. ``sklearn.clone``, and so a search, copies estimators
         unfitted: there wrap it in ``sklearn.frozen.FrozenEstimator``, or give the array.
@@ -175,6 +180,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         l1_ratio: float = 1.0,
         nonnegative: bool = False,
         n_nonzero: int | None = None,
+        positive_weight: float = 1.0,
         dictionary: Any = None,
         code_lr: float = 30.0,
         atom_lr: float = 1.0,
@@ -197,6 +203,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         self.l1_ratio = l1_ratio
         self.nonnegative = nonnegative
         self.n_nonzero = n_nonzero
+        self.positive_weight = positive_weight
         self.dictionary = dictionary
         self.code_lr = code_lr
         self.atom_lr = atom_lr
@@ -224,7 +231,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         if self.n_nonzero is not None:
             check_number("n_nonzero", self.n_nonzero, Integral, low=1, open_high=True,
                          hint="or None")  # fmt: skip
-        for name in ("code_lr", "atom_lr"):
+        for name in ("code_lr", "atom_lr", "positive_weight"):
             check_number(name, getattr(self, name), low=0, open_low=True, open_high=True)
         check_number("block_iter", self.block_iter, Integral, low=1, open_high=True)
         if self.alpha == 0 and self.beta == 0:
@@ -236,7 +243,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
             self._check_n_nonzero(given.shape[1])
             P = rows.X @ given
             self.beta_ = self._beta(root_mean_square(P), len(P))
-            problems = code_problems(P, given, self._signs(rows.y), rows.weights, self._penalty())
+            problems = self._problems(P, given, self._signs(rows.y), rows.weights, self._penalty())
             return CodesFit(list(problems), given, self.tol)
         continued = bool(self.warm_start) and hasattr(self, "codes_")
         descent = self._descent(rows, rng, continued, self.code_lr)
@@ -255,7 +262,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         D, found = self.dictionary_, []
         tol = max(self.tol, _SMALLEST_GAP)
         penalty = penalty or self._penalty(self._beta(root_mean_square(P), len(P)))
-        for problem in code_problems(P, D, signs, weights, penalty):
+        for problem in self._problems(P, D, signs, weights, penalty):
             code, intercept = solve_problem(problem, tol).code, problem.intercept
             if not problem.solved(tol):
                 warnings.warn(
@@ -270,6 +277,10 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
             found.append((code, intercept, problem.gap))
         codes, intercepts, gaps = map(np.array, zip(*found, strict=True))
         return sparse.csr_matrix(codes.astype(D.dtype)), intercepts.astype(D.dtype), gaps
+
+    def _problems(self, P: NDArray[Any], D: NDArray[Any], signs: NDArray[Any],
+                  weights: NDArray[Any], penalty: Penalty) -> Iterator[Any]:  # fmt: skip
+        return code_problems(P, D, signs, weights, penalty, float(self.positive_weight))
 
     def _beta(self, unit: float, n_samples: int) -> float:
         """Return beta; `unit` is the root mean square of the precomputed features."""
@@ -335,6 +346,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         descent = DictionaryDescent(
             atoms, codes, intercept, unit, self._penalty(), code_lr=code_lr,
             atom_lr=atom_lr, block_iter=self.block_iter,
+            positive_weight=float(self.positive_weight),
         )  # fmt: skip
         histories = getattr(self, "_histories", None)
         if continued and histories is not None:

@@ -49,16 +49,18 @@ class DictionaryDescent:
         With ``atom_lr=0`` the dictionary is given.
     block_iter : int
         Batches that move the codes before as many move the dictionary.
+    positive_weight : float
+        What the losses of a scorer's positive rows are multiplied by.
     """
 
     def __init__(self, atoms: NDArray[Any], codes: NDArray[Any], intercept: NDArray[Any],
                  unit: float, penalty: Penalty, *, code_lr: float, atom_lr: float,
-                 block_iter: int) -> None:  # fmt: skip
+                 block_iter: int, positive_weight: float = 1.0) -> None:  # fmt: skip
         self.atoms, self.intercept = atoms.copy(), intercept.copy()
         # z = u - v; at least one of the two is zero.
         self.u, self.v = np.maximum(codes, 0), np.maximum(-codes, 0)
         self.unit, self.penalty, self.block_iter = unit, penalty, block_iter
-        self.code_lr, self.atom_lr = code_lr, atom_lr
+        self.code_lr, self.atom_lr, self.positive_weight = code_lr, atom_lr, positive_weight
         tiny = np.finfo(atoms.dtype).tiny
         # Sums of squared gradients, by coefficient, intercept and atom.
         atom_history = np.full(len(atoms), tiny, atoms.dtype)
@@ -122,6 +124,10 @@ class DictionaryDescent:
         slopes = (losses > 0).astype(losses.dtype)
         slopes *= signs
         slopes *= (weights / -weights.size)[:, None]
+        if self.positive_weight != 1:
+            by_sign = np.where(signs > 0, X.dtype.type(self.positive_weight), X.dtype.type(1))
+            slopes *= by_sign
+            losses *= by_sign
         on_codes = self.n_batches // self.block_iter % 2 == 0 or not self.atom_lr
         self.n_batches += 1
         if on_codes:

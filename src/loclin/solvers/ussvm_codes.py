@@ -86,15 +86,18 @@ class CodeProblem:
     penalty : Penalty
     Q : ndarray of shape (A, A)
         ``penalty.quadratic(D)``.
+    total : float, default=None
+        What the losses are divided by; None takes the sum of the weights.
     """
 
     def __init__(self, P: NDArray[Any], target: NDArray[Any], weights: NDArray[Any],
-                 penalty: Penalty, Q: NDArray[Any]) -> None:  # fmt: skip
+                 penalty: Penalty, Q: NDArray[Any],
+                 total: float | None = None) -> None:  # fmt: skip
         n, m = len(P), P.shape[1] - 1
         # All is n times the objective, so that multipliers are of the size of 1.
         self.P, self.y = P, target.astype(np.float64)
         self.w = weights.astype(np.float64)
-        self.w *= n / self.w.sum()
+        self.w *= n / (total or self.w.sum())
         self.l1, self.nonnegative = n * penalty.l1, penalty.nonnegative
         self.Q = np.zeros((m + 1, m + 1))
         self.Q[:m, :m] = n * Q
@@ -126,7 +129,7 @@ class CodeProblem:
               kept: NDArray[np.intp] | None = None) -> Self:  # fmt: skip
         """Return the problem of the same rows with another penalty, on the atoms kept."""
         P = self.P if kept is None else self.P[:, np.append(kept, -1)]
-        return type(self)(P, self.y, self.w, penalty, penalty.quadratic(D))
+        return type(self)(P, self.y, self.w, penalty, penalty.quadratic(D), len(P))
 
     def solved(self, tol: float) -> bool:
         """Tell whether the gap is at most `tol` of the objective."""

@@ -39,16 +39,17 @@ class ManyRowsProblem:
     penalty : Penalty
     Q : ndarray of shape (A, A)
         ``penalty.quadratic(D)``.
+    total : float
+        What the losses are divided by.
     part : ndarray of bool of shape (n,), default=None
         Rows to begin with; None draws some.
     """
 
     def __init__(self, P: NDArray[Any], target: NDArray[Any], weights: NDArray[Any],
-                 penalty: Penalty, Q: NDArray[Any],
+                 penalty: Penalty, Q: NDArray[Any], total: float,
                  part: NDArray[np.bool_] | None = None) -> None:  # fmt: skip
         self.P, self.y, self.w = P, target.astype(P.dtype), weights
-        self.penalty, self.Q = penalty, Q
-        self.total = float(weights.sum(dtype=np.float64))
+        self.penalty, self.Q, self.total = penalty, Q, total
         self.n_steps, self.gap, self.objective, self.value = 0, np.inf, np.inf, 0.0
         self.code, self.intercept = np.zeros(P.shape[1]), 0.0
         self.part = part
@@ -62,7 +63,8 @@ class ManyRowsProblem:
               kept: NDArray[np.intp] | None = None) -> Self:  # fmt: skip
         """Return the problem of the same rows with another penalty, on the atoms kept."""
         P = self.P if kept is None else self.P[:, kept]
-        return type(self)(P, self.y, self.w, penalty, penalty.quadratic(D), self.part)
+        Q = penalty.quadratic(D)
+        return type(self)(P, self.y, self.w, penalty, Q, self.total, self.part)
 
     def solved(self, tol: float) -> bool:
         """Tell whether the gap is at most `tol` of the objective."""
@@ -122,11 +124,13 @@ class ManyRowsProblem:
 
 
 def code_problems(P: NDArray[Any], D: NDArray[Any], signs: NDArray[Any], weights: NDArray[Any],
-                  penalty: Penalty) -> Iterator[Any]:  # fmt: skip
+                  penalty: Penalty, positive_weight: float = 1.0) -> Iterator[Any]:  # fmt: skip
     """Yield the problem of every scorer: a column of `signs` (n, s)."""
     Q = penalty.quadratic(D)
     many = len(P) >= MANY_ROWS
     kind: Any = ManyRowsProblem if many else CodeProblem
     P = P if many else with_ones(P)
+    total, heavier = float(weights.sum(dtype=np.float64)), weights.dtype.type(positive_weight)
     for target in signs.T:
-        yield kind(P, target, weights, penalty, Q)
+        by_sign = np.where(target > 0, heavier * weights, weights)
+        yield kind(P, target, by_sign, penalty, Q, total)
