@@ -43,49 +43,39 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
     total : float
     """
     gates, keeps = r * s, constants.shape[0] > 0
-    u, v, gate_weights = [0.0] * r, [0.0] * r, np.empty((r, r))
+    u, v, joint = np.empty(r), np.empty(r), np.empty((1, r))
+    by_gates, flat = np.empty((r, r)), np.empty((1, 2 * r))
     total = 0.0
     for i in range(Z.shape[0]):
-        A[i] = 0
         if keeps:
             constants[i] = 0
-        top = -math.inf
+        for j in range(r):
+            A[i, gates + j] = 0
         for k in range(r):
-            u[k] = _region_loss(Z, i, y[i], k, s, mu, loss, A[i])
-            v[k] = _phi(Z, i, k, r, gates, mu, loss, gate_weights[k])
-            top = max(top, u[k] + v[k])
-        mass = 0.0
+            u[k] = _exponents_of_scorers(Z, i, k * s, s, y[i], mu, loss, A)
+            v[k] = _exponents_of_gates(Z, i, gates, k, r, mu, loss, by_gates)
+            flat[0, k], flat[0, r + k] = -u[k] / mu, -v[k] / mu
+            exponentials(by_gates, k)
+        exponentials(A, i)
+        exponentials(flat, 0)
         for k in range(r):
-            mass += _exp((u[k] + v[k] - top) / mu)
-        total += weights[i] * (top + mu * math.log(mass) - 1.0)
+            u[k] += mu * math.log(_shares(A, i, k * s, s, flat[0, k], loss))
+            v[k] += mu * math.log(_shares(by_gates, k, 0, r, flat[0, r + k], loss))
+            joint[0, k] = (u[k] + v[k]) / mu
+        top = _from_the_top(joint, 0, 0, r)
+        exponentials(joint, 0)
+        mass = _sum(joint, 0, 0, r)
+        total += weights[i] * (mu * (top + math.log(mass)) - 1.0)
+        for j in range(r):
+            A[i, gates + j] = 0
         for k in range(r):
-            part = weights[i] * _exp((u[k] + v[k] - top) / mu) / mass
-            if part == 0:
-                A[i, k * s : (k + 1) * s] = 0
-                continue
-            for c in range(s):
-                sign = _sign(y[i], c, s)
-                z = sign * Z[i, k * s + c]
-                slope, p = _piece_slope(loss, z), part * A[i, k * s + c]
-                A[i, k * s + c] = p * slope * sign
-                if keeps:
-                    constants[i, k * s + c] = p * (_piece(loss, z) - slope * z)
-            for j in range(r):
-                sign = -1.0 if j == k else 1.0
-                z = sign * Z[i, gates + j]
-                slope, p = _piece_slope(loss, z), part * gate_weights[k, j]
-                A[i, gates + j] += p * slope * sign
-                if keeps:
-                    constants[i, gates + j] += p * (_piece(loss, z) - slope * z)
+            part = weights[i] * joint[0, k] / mass
+            _weigh_scorers(Z, i, k * s, s, y[i], loss, part, A, constants)
+            if part > 0:
+                _weigh_gates(Z, i, gates, k, r, loss, part, by_gates, A, constants)
         if keeps:
             constants[i, gates] -= weights[i]
     return total
-
-
-@jit
-def _exp(x):
-    """Exponential of a number up to 0; 0 where it would be lost in a sum with 1."""
-    return 0.0 if x < -40.0 else math.exp(x)
 
 
 @jit
@@ -106,39 +96,78 @@ def _piece_slope(loss, z):
 
 
 @jit
-def _region_loss(Z, i, label, k, s, mu, loss, shares):
-    """Smoothed hinge of region k's classifier at row i; the hinge has a flat piece of value 0.
+def _exponents_of_scorers(Z, i, first, s, label, mu, loss, A):
+    """Write the pieces of a region's hinge, less the largest, over mu; return the largest.
 
-    The weight of score (k, c) in it goes to the same place of `shares`.
+    The hinge has a flat piece of value 0 besides.
     """
-    first = k * s
     top = 0.0 if loss == _HINGE else -math.inf
-    for c in range(s):
-        shares[first + c] = _piece(loss, _sign(label, c, s) * Z[i, first + c])
-        top = max(top, shares[first + c])
-    return _share(shares[first : first + s], top, mu, loss)
+    for c in range(np.uint64(first), np.uint64(first + s)):
+        A[i, c] = _piece(loss, -Z[i, c])
+    right = first + (label if s > 1 else 0)
+    if s > 1 or label == 1:
+        A[i, right] = _piece(loss, Z[i, right])
+    for c in range(np.uint64(first), np.uint64(first + s)):
+        top = max(top, A[i, c])
+    by_mu = 1 / mu
+    for c in range(np.uint64(first), np.uint64(first + s)):
+        A[i, c] = (A[i, c] - top) * by_mu
+    return top
 
 
 @jit
-def _phi(Z, i, k, r, gates, mu, loss, shares):
-    """Smoothed bound of "row i is in region k" (eq. 7), and the weights of the pieces in it."""
+def _exponents_of_gates(Z, i, gates, k, r, mu, loss, by_gates):
+    """Do the same for the bound of "row i is in region k" (eq. 7)."""
     top = 0.0 if loss == _HINGE else -math.inf
     for j in range(r):
-        shares[j] = _piece(loss, (-1.0 if j == k else 1.0) * Z[i, gates + j])
-        top = max(top, shares[j])
-    return _share(shares, top, mu, loss)
+        by_gates[k, j] = _piece(loss, -Z[i, gates + j] if j == k else Z[i, gates + j])
+        top = max(top, by_gates[k, j])
+    by_mu = 1 / mu
+    for j in range(r):
+        by_gates[k, j] = (by_gates[k, j] - top) * by_mu
+    return top
 
 
 @jit
-def _share(values, top, mu, loss):
-    """Smoothed maximum of values, and of 0 for the hinge; their weights in it overwrite them."""
-    mass = _exp(-top / mu) if loss == _HINGE else 0.0
-    for c in range(len(values)):
-        values[c] = _exp((values[c] - top) / mu)
-        mass += values[c]
-    for c in range(len(values)):
-        values[c] /= mass
-    return top + mu * math.log(mass)
+def _shares(values, i, first, size, flat, loss):
+    """Turn exponentials into the weights of the pieces; return their sum.
+
+    It is at least 1, that of the largest; rounding must not lose it.
+    """
+    mass = max(1.0, _sum(values, i, first, size) + (flat if loss == _HINGE else 0.0))
+    by_mass = 1 / mass
+    for c in range(np.uint64(first), np.uint64(first + size)):
+        values[i, c] *= by_mass
+    return mass
+
+
+@jit
+def _weigh_scorers(Z, i, first, s, label, loss, part, A, constants):
+    """Turn the weights of a region's pieces into slopes."""
+    if part == 0:
+        for c in range(np.uint64(first), np.uint64(first + s)):
+            A[i, c] = 0
+        return
+    for c in range(s):
+        at = first + c
+        sign = _sign(label, c, s)
+        slope, p = _piece_slope(loss, sign * Z[i, at]), part * A[i, at]
+        A[i, at] = p * slope * sign
+        if constants.shape[0]:
+            z = sign * Z[i, at]
+            constants[i, at] = p * (_piece(loss, z) - slope * z)
+
+
+@jit
+def _weigh_gates(Z, i, gates, k, r, loss, part, by_gates, A, constants):
+    """Add the slopes of the bound of "row i is in region k"."""
+    for j in range(r):
+        sign = -1.0 if j == k else 1.0
+        z = sign * Z[i, gates + j]
+        slope, p = _piece_slope(loss, z), part * by_gates[k, j]
+        A[i, gates + j] += p * slope * sign
+        if constants.shape[0]:
+            constants[i, gates + j] += p * (_piece(loss, z) - slope * z)
 
 
 @jit
