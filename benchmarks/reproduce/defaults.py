@@ -1,0 +1,3 @@
+"""Stub."""
+
+ENTRIES: list = []

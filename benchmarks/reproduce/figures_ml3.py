@@ -1,0 +1,3 @@
+"""Stub."""
+
+PANELS: list = []
