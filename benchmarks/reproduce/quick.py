@@ -23,7 +23,7 @@ from benchmarks import (
 from benchmarks.reproduce import defaults, entries, figures_l3m, figures_ml3, figures_ussvm
 from loclin.datasets import Dataset, load
 
-ROWS, TEST_ROWS = 250, 300
+ROWS, TEST_ROWS, COLUMNS = 250, 300, 500
 PREPARE = {name: choices.PREPARE[name] for name in ("standardise", "unit rows, centre")}
 SEARCH = {"FOLDS": 2, "COARSE": (-3,), "LIMITS": (-4, -2), "PREPARE": PREPARE}
 PLANES = dict.fromkeys(occ_tables.SETS, (2, 5))
@@ -44,11 +44,11 @@ CHANGED: dict[Any, dict[str, Any]] = {
 
 
 def few_rows(name: str, **options: Any) -> Dataset:
-    """Load a set and keep few rows of each part, every class among them."""
+    """Load a set and keep few rows of each part, every class among them; few sparse columns."""
     data = load(name, **options)
     X, y = part_of(data.X_train, data.y_train, ROWS)
     if data.y_test is None:
-        return replace(data, X_train=X, y_train=y)
+        return common_columns(replace(data, X_train=X, y_train=y))
     X_test, y_test = part_of(data.X_test, data.y_test, TEST_ROWS)
     return replace(data, X_train=X, y_train=y, X_test=X_test, y_test=y_test)
 
@@ -62,6 +62,14 @@ def part_of(X: Any, y: Any, rows: int) -> tuple[Any, Any]:
         kept.append(rng.permutation(of_class)[:wanted])
     order = np.sort(np.concatenate(kept))
     return X[order], y[order]
+
+
+def common_columns(data: Dataset) -> Dataset:
+    """Keep the columns of sparse rows that most rows have."""
+    X: Any = data.X_train
+    if isinstance(X, np.ndarray):
+        return data
+    return replace(data, X_train=X[:, np.argsort(-X.getnnz(axis=0))[:COLUMNS]])
 
 
 def still(row: Any) -> Any:

@@ -54,17 +54,22 @@ def outcomes(entries: list[Entry], results: Path, jobs: int, is_quick: bool) -> 
 
 
 class Clock:
-    """Tells the time left from what the entries done were expected to take."""
+    """Tells the time left from what the entries done were expected to take; equally long if quick."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self.left = sum(entry.minutes for entry in entries)
+    def __init__(self, entries: Iterable[Entry], is_quick: bool) -> None:
+        self.is_quick = is_quick
+        self.left = sum(map(self.minutes, entries))
         self.expected, self.taken, self.start = 0.0, 0.0, time.perf_counter()
+
+    def minutes(self, entry: Entry) -> float:
+        """Return what an entry is expected to take."""
+        return 0.05 if self.is_quick else entry.minutes
 
     def done(self, outcome: Outcome) -> str:
         """Note an entry that is done, and say what is left."""
-        self.left -= outcome.entry.minutes
+        self.left -= self.minutes(outcome.entry)
         if outcome.processor > 1:  # else it was stored already
-            self.expected += outcome.entry.minutes
+            self.expected += self.minutes(outcome.entry)
             self.taken = time.perf_counter() - self.start
         speed = self.taken / self.expected if self.expected else 60.0
         seconds = round(self.left * speed)
@@ -76,7 +81,7 @@ def run(entries: list[Entry], results: Path, jobs: int, is_quick: bool) -> list[
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    clock, done, console = Clock(entries), [], Console(highlight=False)
+    clock, done, console = Clock(entries, is_quick), [], Console(highlight=False)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("reproduce", total=len(entries))
