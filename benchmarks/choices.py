@@ -110,11 +110,11 @@ def one_thread(function: Any) -> Any:
 def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     """One thread; no warnings of passes used up and of sizes cut to the data."""
 
-    def run(*args: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.filterwarnings("ignore", ".*is too large")
-            return function(*args)
+            return function(*args, **kwargs)
 
     return one_thread(run)
 

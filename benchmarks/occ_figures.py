@@ -17,6 +17,7 @@ from benchmarks.occ_tables import (
     problem_named,
     settings_of,
 )
+from benchmarks.reproduce.shapes import lines
 
 SYSTEMS = [name for name in ROWS if "LLSVM" in name and not ROWS[name].on_request]
 
@@ -34,4 +35,4 @@ def figure_2(name: str, cache: Cache) -> dict[str, Any]:
                 for m in planes
             ],
         )  # fmt: skip
-    return {"planes": planes, "curves": curves}
+    return lines(planes, curves, "planes", "test error, %")

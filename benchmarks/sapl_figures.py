@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.choices import PREPARE, Cache, Problem, quiet
+from benchmarks.reproduce.shapes import grid_of, lines, maps, panel
 from benchmarks.sapl_tables import (
     ROWS,
     SEEDLESS,
@@ -26,13 +27,12 @@ from benchmarks.sapl_tables import (
 M = (2, 5, 10, 20, 40, 60, 80, 100, 140, 180)
 EPOCHS = 20
 SEEDS = 10  # of Figure 1
-GRID = 120  # points a side of Figure 1
 ON_SINE, BY_ANCHORS = ("LLSVM", "LLC-SAPL", "Kernel SVM"), ("LLSVM", "LLC-SAPL")
 BY_EPOCHS = ("LLC-SAPL", "LLC-SAPL_lcc")
 
 
-def boundary(row: Row, problem: Problem, choice: Any, box: Any) -> dict[str, Any]:
-    """Errors of the seeds; of seed 0 the signs over a grid and the anchors or support vectors."""
+def on_the_sine(row: Row, problem: Problem, choice: Any, points: Any) -> dict[str, Any]:
+    """Errors of the seeds; of seed 0 a map, with the anchors or support vectors."""
     seeds = range(1 if row.how in SEEDLESS else SEEDS)
     errors = [100 - accuracy(row, problem, choice, seed)[0] for seed in seeds]
     A, _ = prepared(problem, choice)
@@ -45,29 +45,27 @@ def boundary(row: Row, problem: Problem, choice: Any, box: Any) -> dict[str, Any
         marked = model.anchors_ if row.how == "sapl" else system.coding.anchors_
         if hasattr(scaler, "inverse_transform"):
             marked = scaler.inverse_transform(marked)
-    axes = (np.linspace(low, high, GRID) for low, high in np.transpose(box))
-    points = np.column_stack([part.ravel() for part in np.meshgrid(*axes)])
-    found = model.predict(scaler.transform(points)).reshape(GRID, GRID)
-    signs = ["".join("+-"[int(label)] for label in line) for line in found]
-    return {"error %": errors, "marked": np.round(marked, 3).tolist(), "signs": signs}
+    what = "vectors" if row.how == "kernel" else "anchors"
+    title = f"{np.mean(errors):.2f} % error, {len(marked)} {what}"
+    found = model.predict(scaler.transform(points))
+    return panel(title, found, marked=np.round(marked, 3).tolist(), errors=errors)
 
 
 def figure_1(cache: Cache) -> dict[str, Any]:
     """Three systems on the sine signals."""
-    problem = problem_of("sine")
-    box = [np.round(problem.X.min(axis=0) - 0.2, 2).tolist(),
-           np.round(problem.X.max(axis=0) + 0.2, 2).tolist()]  # fmt: skip
-    found = {}
+    problem, panels = problem_of("sine"), []
+    box, points = grid_of(problem.X)
     for name in ON_SINE:
         choice = choice_of(name, problem, cache, 1)
-        found[name] = cache(
+        found = cache(
             f"sine | {name} | figure 1",
-            settings_of(name, problem) | {"choice": choice, "seeds": SEEDS, "grid": GRID},
-            lambda name=name, choice=choice: quiet(boundary)(ROWS[name], problem, choice, box),
+            settings_of(name, problem) | {"choice": choice, "seeds": SEEDS},
+            lambda name=name, choice=choice: quiet(on_the_sine)(
+                ROWS[name], problem, choice, points
+            ),
         )  # fmt: skip
-    points = [[*map(float, np.round(x, 2)), int(y)]
-              for x, y in zip(problem.X[::2], problem.y[::2], strict=True)]  # fmt: skip
-    return {"box": box, "points": points, "systems": found}
+        panels.append(found | {"title": f"{name}, {found['title']}"})
+    return maps(box, problem.X[::2], problem.y[::2], panels)
 
 
 def figure_2(name: str, cache: Cache) -> dict[str, Any]:
@@ -82,7 +80,7 @@ def figure_2(name: str, cache: Cache) -> dict[str, Any]:
                 quiet(accuracy)(ROWS[system], problem, choice, 0, m)[0] for m in M
             ],
         )  # fmt: skip
-    return {"anchors": M, "curves": curves}
+    return lines(M, curves, "anchors", "test accuracy, %")
 
 
 def epochs(row: Row, problem: Problem, choice: Any, n: int) -> list[list[float]]:
@@ -107,15 +105,18 @@ def epochs(row: Row, problem: Problem, choice: Any, n: int) -> list[list[float]]
 
 
 def figure_3(name: str, cache: Cache) -> dict[str, Any]:
-    """Objective and accuracy by epoch, of LLC-SAPL with linear and constant models."""
+    """Objective, in % of that after the first epoch, and accuracy by epoch."""
     problem, curves = problem_of(name), {}
     for system in BY_EPOCHS:
         choice = choice_of(system, problem, cache, 1)
-        curves[system] = cache(
+        found = cache(
             f"{problem.name} | {system} | figure 3",
             settings_of(system, problem) | {"choice": choice, "epochs": EPOCHS},
             lambda system=system, choice=choice: quiet(epochs)(
                 ROWS[system], problem, choice, EPOCHS
             ),
         )  # fmt: skip
-    return {"curves": curves}
+        objective, test = np.transpose(found)
+        curves[f"{system}, accuracy"] = test.tolist()
+        curves[f"{system}, objective (100: at first)"] = (100 * objective / objective[0]).tolist()
+    return lines(range(1, EPOCHS + 1), curves, "epochs", "%")

@@ -99,7 +99,7 @@ def test_figure(tiny, monkeypatch):
     monkeypatch.setattr(occ_figures, "PLANES", {"usps": (2, 4)})
     cache = choices.Cache(None)
     found = occ_figures.figure_2("usps", cache)
-    assert found["planes"] == (2, 4)
+    assert found["x"] == [2, 4]
     assert list(found["curves"]) == occ_figures.SYSTEMS
     assert all(0 <= error < 66 for curve in found["curves"].values() for error in curve)
     before = dict(cache.stored)

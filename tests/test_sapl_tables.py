@@ -11,6 +11,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import hinge_loss
 
 from benchmarks import choices, sapl_figures, sapl_tables
+from benchmarks.reproduce import shapes
 
 
 @pytest.fixture(autouse=True)
@@ -80,17 +81,22 @@ def test_table_3(run):
 
 
 def test_figures(monkeypatch):
-    for constant, value in {"M": (2, 5), "EPOCHS": 3, "SEEDS": 2, "GRID": 9}.items():
+    for constant, value in {"M": (2, 5), "EPOCHS": 3, "SEEDS": 2}.items():
         monkeypatch.setattr(sapl_figures, constant, value)
+    monkeypatch.setattr(shapes, "GRID", 9)
     cache = choices.Cache(None)
     first = sapl_figures.figure_1(cache)
-    assert len(first["systems"]["LLC-SAPL"]["error %"]) == 2
-    assert {len(line) for line in first["systems"]["LLC-SAPL"]["signs"]} == {9}
-    assert len(first["systems"]["LLSVM"]["marked"]) == 4
+    llsvm, sapl, kernel = first["panels"]
+    assert len(sapl["errors"]) == 2
+    assert len(llsvm["marked"]) == len(sapl["marked"]) == 4
+    assert kernel["title"].endswith("vectors")
+    assert [len(line) for line in sapl["cells"]] == [9] * 9
     second = sapl_figures.figure_2("usps", cache)
     assert [len(curve) for curve in second["curves"].values()] == [2, 2]
     third = sapl_figures.figure_3("usps", cache)
-    assert np.shape(third["curves"]["LLC-SAPL_lcc"]) == (3, 2)
+    objective = third["curves"]["LLC-SAPL_lcc, objective (100: at first)"]
+    assert objective[0] == 100
+    assert len(objective) == 3
     before = dict(cache.stored)
     assert [sapl_figures.figure_1(cache), sapl_figures.figure_2("usps", cache),
             sapl_figures.figure_3("usps", cache)] == [first, second, third]  # fmt: skip

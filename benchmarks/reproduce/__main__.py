@@ -14,12 +14,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.reproduce import runner
+from benchmarks.reproduce import page, runner
 from benchmarks.reproduce.entries import Entry, all_entries
 from benchmarks.reproduce.store import Folder
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "reproduction.md"
 
 
 def chosen(words: Sequence[str], entries: list[Entry]) -> list[Entry]:
@@ -67,6 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         done = runner.run(entries, results, options.jobs, options.quick)
         print(runner.closing(done, time.perf_counter() - start, options.jobs))
         failed = any(outcome.error for outcome in done)
+    path = results / "reproduction.md" if results != RESULTS else PAGE
+    page.write(all_entries(), results, path)
+    print(f"wrote {path}")
     return int(failed)
 
 

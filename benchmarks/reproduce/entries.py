@@ -24,6 +24,7 @@ from benchmarks import (
 )
 from benchmarks.choices import Cache
 from benchmarks.reproduce import figures_l3m, figures_ml3, figures_ussvm
+from benchmarks.reproduce.shapes import lines
 
 SEEDS = {"occ": 5, "sapl": None, "l3m": 5, "ussvm": 3}  # None: as the module has them
 SPLITS = {"ml3": 10, "l3m": 10}
@@ -216,7 +217,8 @@ def ussvm_transfer(data: str, cache: Cache) -> dict[str, Any]:
         for seed in seeds
     ]  # fmt: skip
     curves = {system: [run[system] for run in runs] for system in runs[0]}
-    return {"nonzeros": ussvm_tables.NONZEROS, "curves": curves}
+    return lines(ussvm_tables.NONZEROS, curves, "nonzeros a class", "mean average precision, %",
+                 log_x=True)  # fmt: skip
 
 
 def ussvm_entries() -> Iterator[Entry]:

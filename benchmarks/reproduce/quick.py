@@ -20,7 +20,14 @@ from benchmarks import (
     sapl_tables,
     ussvm_tables,
 )
-from benchmarks.reproduce import defaults, entries, figures_l3m, figures_ml3, figures_ussvm
+from benchmarks.reproduce import (
+    defaults,
+    entries,
+    figures_l3m,
+    figures_ml3,
+    figures_ussvm,
+    shapes,
+)
 from loclin.datasets import Dataset, load
 
 ROWS, TEST_ROWS, COLUMNS = 250, 300, 500
@@ -29,16 +36,17 @@ SEARCH = {"FOLDS": 2, "COARSE": (-3,), "LIMITS": (-4, -2), "PREPARE": PREPARE}
 PLANES = dict.fromkeys(occ_tables.SETS, (2, 5))
 TABLES = (ml3_tables, occ_tables, sapl_tables, l3m_tables)
 MODULES = (choices, *TABLES, occ_figures, sapl_figures, ussvm_tables, defaults, figures_l3m,
-           figures_ml3, figures_ussvm, entries)  # fmt: skip
+           figures_ml3, figures_ussvm, shapes, entries)  # fmt: skip
 # Constants by module; those of the search are changed wherever a module has them.
 CHANGED: dict[Any, dict[str, Any]] = {
     ml3_tables: {"SEEDS": dict.fromkeys(ml3_tables.M, 1)},
     sapl_tables: {"PASSES": dict.fromkeys((*sapl_tables.SETS, "sine"), 5)},
-    sapl_figures: {"M": (2, 40), "EPOCHS": 3, "SEEDS": 1, "GRID": 20},
+    sapl_figures: {"M": (2, 40), "EPOCHS": 3, "SEEDS": 1},
     occ_tables: {"PLANES": PLANES, "passes_of": lambda n: 5},
     occ_figures: {"PLANES": PLANES},
     l3m_tables: {"CONVEX": {}, "PART": ((3,), 1), "BANANA_ROWS": 100},
     ussvm_tables: {"COSTS": [1e-2], "N_ATOMS": [36], "FACTORS": [1.0], "VARIANTS": {"US-SVM": {}}},
+    shapes: {"GRID": 20},
     entries: {"SEEDS": dict.fromkeys(entries.SEEDS, 1), "SPLITS": dict.fromkeys(entries.SPLITS, 1)},
 }
 

@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 
 from benchmarks._timing import pinned_threads
 from benchmarks.reproduce.entries import Entry
-from benchmarks.reproduce.store import Folder
+from benchmarks.reproduce.store import Folder, plain
 
 
 class Outcome(NamedTuple):
@@ -38,8 +38,9 @@ def work(entry: Entry, results: Path, is_quick: bool) -> Outcome:
         warnings.simplefilter("ignore")
         try:
             cache = Folder(results / entry.paper)
-            result = entry.run(cache)
-            cache.put(entry.key, {"printed": printed.getvalue().splitlines()}, result)
+            result = plain(entry.run(cache))
+            if cache.stored.get(entry.key, {}).get("result") != result:
+                cache.put(entry.key, {"printed": printed.getvalue().splitlines()}, result)
         except Exception:  # the others go on; the run ends with an error
             error = traceback.format_exc()
     return Outcome(entry, time.perf_counter() - wall, time.process_time() - processor, error)
@@ -54,7 +55,7 @@ def outcomes(entries: list[Entry], results: Path, jobs: int, is_quick: bool) -> 
 
 
 class Clock:
-    """Tells the time left from what the entries done were expected to take; equally long if quick."""
+    """Tells the time left from what entries are expected to take: if quick, all the same."""
 
     def __init__(self, entries: Iterable[Entry], is_quick: bool) -> None:
         self.is_quick = is_quick
