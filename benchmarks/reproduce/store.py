@@ -1,10 +1,9 @@
-"""Results in a folder, a file for each: processes share them, and a stopped run loses none."""
+"""Results in a folder, shared by processes: a stopped run loses none and does none twice."""
 
 from __future__ import annotations
 
 import fcntl
 import json
-import os
 import platform
 import re
 import time
@@ -32,22 +31,24 @@ def plain(value: Any) -> Any:
 
 
 class Folder(Cache):
-    """Results by key, each in a file of its own; used again where their settings are the same.
+    """Results by key, in a file for each data set; used again where their settings are the same.
 
-    A file appears whole or not at all. While a result is computed its key is locked, so that
-    another process waits for it instead of computing it too; a lock dies with its process.
+    A result is stored whole or not at all, in a line of its own. While it is computed its key is
+    locked, so that another process waits for it instead of computing it too; a lock dies with its
+    process. A key is "set | ...", "set/split | ..." or "table 1 | set | ...".
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        entries = (json.loads(file.read_text()) for file in sorted(path.glob("*.json")))
-        self.stored = {entry["key"]: entry for entry in entries}
+        self.stored = {}
+        for file in sorted(path.glob("*.json")):
+            self.stored |= json.loads(file.read_text())
 
     def __call__(self, key: str, settings: dict[str, Any], compute: Callable[[], Any]) -> Any:
         """Return the stored result, or compute and store it."""
         settings = plain(settings)
         with self._locked(key):
-            found = self._read(key)
+            found = self._read(key).get(key)
             if not found or found["settings"] != settings:
                 wall, processor = time.perf_counter(), time.process_time()
                 result = compute()
@@ -58,12 +59,15 @@ class Folder(Cache):
 
     def put(self, key: str, settings: Any, result: Any, seconds: Any = None) -> dict[str, Any]:
         """Store a result; `seconds` are those of the processor and of the clock."""
-        entry = plain({"key": key, "settings": settings, "made with": made_with(),
-                       "seconds": seconds, "result": result})  # fmt: skip
-        self.path.mkdir(parents=True, exist_ok=True)
-        unfinished = self._file(key).with_suffix(f".{os.getpid()}.tmp")
-        unfinished.write_text(json.dumps(entry, indent=1) + "\n")
-        unfinished.replace(self._file(key))
+        entry = plain({"settings": settings, "made with": made_with(), "seconds": seconds,
+                       "result": result})  # fmt: skip
+        file = self._file(key)
+        with self._locked(file.name):
+            entries = self._read(key) | {key: entry}
+            lines = (f"{json.dumps(k)}: {json.dumps(e)}" for k, e in sorted(entries.items()))
+            unfinished = file.with_suffix(".tmp")
+            unfinished.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+            unfinished.replace(file)
         self.stored[key] = entry
         return entry
 
@@ -75,16 +79,18 @@ class Folder(Cache):
         return len(new)
 
     def _file(self, key: str) -> Path:
-        return self.path / (re.sub(r"[^\w.,+=()-]+", "_", key) + ".json")
+        first, *rest = key.split(" | ")
+        data = rest[0] if rest and first.startswith(("table", "figure")) else first
+        return self.path / (re.sub(r"\W+", "_", data.split("/")[0]) + ".json")
 
-    def _read(self, key: str) -> dict[str, Any] | None:
+    def _read(self, key: str) -> dict[str, Any]:
         file = self._file(key)
-        return json.loads(file.read_text()) if file.exists() else None
+        return json.loads(file.read_text()) if file.exists() else {}
 
     @contextmanager
-    def _locked(self, key: str) -> Iterator[None]:
+    def _locked(self, name: str) -> Iterator[None]:
         folder = self.path / ".locks"
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / self._file(key).stem).open("w") as file:
+        with (folder / re.sub(r"\W+", "_", name)).open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
