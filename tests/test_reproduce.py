@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from benchmarks import choices, ml3_tables
 from benchmarks.reproduce import __main__ as command
-from benchmarks.reproduce import judge, page, published, runner, shapes
+from benchmarks.reproduce import entries, judge, page, published, quick, runner, shapes
 from benchmarks.reproduce.defaults import SETS, SYSTEMS
 from benchmarks.reproduce.drawings import draw
 from benchmarks.reproduce.entries import Entry, all_entries
@@ -23,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 TOY = """
 import sys, time
 from pathlib import Path
+from types import SimpleNamespace
 from benchmarks.reproduce import runner
 from benchmarks.reproduce.entries import Entry
 
@@ -107,27 +110,27 @@ def fail(cache):
 
 def test_an_entry_that_fails_does_not_stop_the_others(tmp_path, capsys):
     runs = {"a": fail, "b": lambda cache: {"error %": [1.0]}}
-    entries = [Entry("toy", "table 1", "set", name, run, 1) for name, run in runs.items()]
-    done = runner.run(entries, tmp_path, 1, False)
+    toys = [Entry("toy", "table 1", "set", name, run, 1) for name, run in runs.items()]
+    done = runner.run(toys, tmp_path, 1, False)
     assert ["no luck" in outcome.error for outcome in done] == [True, False]
     out = capsys.readouterr().out
     assert "set | a: " in out
     assert "[2/2, 0:00:00 left]" in out
     assert "2 entries, 1 failed" in runner.closing(done, 1.0, 1)
-    assert list(judge.stored_results(tmp_path, entries)) == [("toy", "table 1 | set | b")]
+    assert list(judge.stored_results(tmp_path, toys)) == [("toy", "table 1 | set | b")]
 
 
 def test_every_published_error_has_an_entry_or_a_reason():
-    entries, facts = all_entries(), published.published()
-    assert len({(e.paper, e.key) for e in entries}) == len(entries)
+    every, facts = all_entries(), published.published()
+    assert len({(e.paper, e.key) for e in every}) == len(every)
     places = {
         published.Key(e.paper, e.table.removeprefix("table "), e.data, e.system, "error %")
-        for e in entries
+        for e in every
     }
     for key in facts:
         if key.metric in ("error %", "mAP %"):
             assert (key in places) != bool(published.why_missing(key)), key
-    of_papers = {c.entry.system for c in judge.cells(entries, {}) if c.fact is None}
+    of_papers = {c.entry.system for c in judge.cells(every, {}) if c.fact is None}
     assert not of_papers
 
 
@@ -249,11 +252,67 @@ def test_lines_and_images_are_drawn(tmp_path):
 
 
 def test_words_choose_entries(capsys):
-    entries = all_entries()
-    chosen = command.chosen(["ml3 table 2 heart", "sapl figure 1"], entries)
+    every = all_entries()
+    chosen = command.chosen(["ml3 table 2 heart", "sapl figure 1"], every)
     assert {e.paper for e in chosen} == {"ml3", "sapl"}
     assert len(chosen) == 7
     with pytest.raises(SystemExit, match="no entry begins with 'svm'"):
-        command.chosen(["svm"], entries)
+        command.chosen(["svm"], every)
     assert command.main(["--list", "ussvm"]) == 0
     assert "ussvm figure 1 isolet curves: 25 min" in capsys.readouterr().out
+
+
+def test_quick_changes_settings_and_puts_them_back():
+    before = ml3_tables.FOLDS, ml3_tables.ROWS["ML3"].epochs, choices.load
+    with quick.quick():
+        assert ml3_tables.FOLDS == choices.FOLDS == 2
+        assert ml3_tables.ROWS["ML3"].epochs == 3
+        assert shapes.GRID == 20
+        assert set(entries.SEEDS.values()) == {1}
+        part = choices.load("digits")
+    assert (ml3_tables.FOLDS, ml3_tables.ROWS["ML3"].epochs, choices.load) == before
+    assert 240 <= len(part.y_train) <= 260
+    assert set(part.y_train) == set(range(10))
+
+
+def test_quick_knows_the_constants_that_it_changes():
+    for module, changed in quick.CHANGED.items():
+        assert changed.keys() <= vars(module).keys()
+    for module in quick.MODULES:
+        assert getattr(module, "QUICK", {}).keys() <= vars(module).keys()
+
+
+@pytest.fixture
+def digits(monkeypatch):
+    """Two classes of digits, eight of their features, in place of every set."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    X = X[y < 2][:, 20:28] / 16.0
+    whole = SimpleNamespace(X_train=X, y_train=y[y < 2], X_test=None, y_test=None)
+    halves = SimpleNamespace(X_train=X[:180], y_train=y[y < 2][:180], X_test=X[180:],
+                             y_test=y[y < 2][180:])  # fmt: skip
+    split = ("usps", "letter", "mnist")
+    monkeypatch.setattr(quick, "few_rows", lambda name: halves if name in split else whole)
+
+
+@pytest.mark.parametrize(
+    ("word", "n_curves"),
+    [("ml3 figure 1 xor", None), ("ml3 figure 2 usps curves", 4), ("ml3 figure 2 usps, p", 2),
+     ("ml3 figure 3", 5), ("l3m figure 4", 2), ("l3m figure 5", None),
+     ("defaults table heart k-NN", None), ("ml3 table 2 heart G-OCC", None)],
+)  # fmt: skip
+def test_entries_run(word, n_curves, digits, tmp_path):
+    (entry,) = command.chosen([word], all_entries())
+    (outcome,) = runner.run([entry], tmp_path, 1, True)
+    assert not outcome.error
+    stored = Folder(tmp_path / entry.paper).stored
+    result = stored[entry.key]["result"]
+    if n_curves:
+        assert len(result["curves"]) == n_curves
+    if "shape" in result:
+        draw({entry.data: result}, tmp_path / "picture.png")
+    else:
+        assert 0 <= result["error %"][0] < 50
+    runner.run([entry], tmp_path, 1, True)
+    assert Folder(tmp_path / entry.paper).stored == stored
