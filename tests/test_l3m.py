@@ -1,6 +1,7 @@
 """L3M: the refined and the online model, against plain Python and by their own equations."""
 
 import pickle
+import warnings
 from itertools import product
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -345,3 +347,22 @@ def test_the_corrected_online_algorithm_learns_in_the_benchmark(capsys):
     assert medians["corrected"][-1] < 15
     assert len(medians["as printed"]) == 5
     assert "corrected" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("solver", ["refined", "online", "convex"])
+def test_rows_to_predict_must_be_finite(form, dtype, solver):
+    X, y = make_xor(80, random_state=0)
+    model = L3MClassifier(2, solver=solver, n_restarts=1, max_iter=1, tol=0.0, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X.astype(dtype), y)
+    for bad in (np.nan, np.inf, -np.inf):
+        rows = X[:9].astype(dtype)
+        rows[8, 1] = bad
+        for ask in (model.predict, model.decision_function, model.regions, model.local_weights):
+            with pytest.raises(ValueError, match="NaN" if np.isnan(bad) else "infinity"):
+                ask(form(rows))
+    largest = np.full((3, 2), np.finfo(dtype).max)  # finite, though the scores are not
+    assert model.predict(form(largest)).shape == (3,)

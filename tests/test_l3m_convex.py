@@ -188,3 +188,17 @@ def test_the_gap_left_is_warned_of():
     model = L3MClassifier(3, solver="convex", max_iter=1, n_restarts=1, random_state=0)
     with pytest.warns(ConvergenceWarning, match="duality gap"):
         model.fit(rows.X, rows.y)
+
+
+@each(alpha=[1e-4, 1e4], margin=[1e-2, 1e6])
+def test_any_alpha_and_margin(alpha, margin):
+    rows = rows_of(3)
+    model = L3MClassifier(3, solver="convex", loss="hinge", alpha=alpha, margin=margin,
+                          n_restarts=2, tol=1e-2, random_state=0)  # fmt: skip
+    model.fit(rows.X, rows.y, rows.weights)
+    assert 0 <= model.dual_gap_ <= 1e-2
+    at = rows.X[model.constraint_rows_]
+    g = np.diag(at @ model.partition_coef_[:2].T + model.partition_intercept_[:2])
+    assert (g >= margin * (1 - 1e-9)).all()
+    plain = plain_objective(model, rows.X, rows.y, rows.weights, "hinge", alpha)
+    np.testing.assert_allclose(model.objective_[-1], plain, rtol=1e-6)

@@ -107,6 +107,17 @@ def test_regions_are_those_that_score(form):
     assert len(set(regions.tolist())) == 3
 
 
+@pytest.mark.parametrize("n", [1, 2, 7])
+@pytest.mark.parametrize("r", [2, 3, 6])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_regions_by_hand(n, r, form):
+    rng = np.random.default_rng(n + r)
+    for _ in range(50):
+        X, partition, thresholds = (rng.normal(size=size) for size in ((n, 3), (r, 3), r))
+        truth = np.argmax(X @ partition.T + 3 * thresholds, axis=1)
+        np.testing.assert_array_equal(_scores.regions_of(form(X), partition, 3 * thresholds), truth)
+
+
 def test_no_rows(problem):
     _, coef, intercept = problem
     assert _scores.pooled_scores(np.empty((0, 5)), coef, intercept, 3.0).shape == (0, 3)

@@ -17,16 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from loclin import _scores
+from loclin import _scores, _targets
 from loclin._callbacks import CallbackSupportMixin, with_callbacks
 from loclin._checks import canonical, check_feature_scale, check_flag, check_number
 from loclin._iterations import Iterations, Plateau, warn_of_gap
 from loclin._rows import LARGEST_BATCH, Rows, auto_batch_size, hold_out, weigh
-from loclin._targets import find_classes, in_classes, labels_or_indicator, share_right
 from loclin._threads import threads_for
 
 
@@ -41,6 +39,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     classes_: NDArray[Any]
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
     _multilabel = False  # is it?
+    _scores_tell_finite = False  # has every row with NaN or infinity such a score?
     _stream: Any  # what a subclass keeps between the calls of partial_fit
     _rng: np.random.Generator
 
@@ -107,7 +106,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         continued = bool(self.warm_start) and hasattr(self, "local_coef_")
         old_classes = self.classes_ if continued else None
         data, target = self._validate_rows(X, y, reset=not continued)
-        classes, labels = find_classes(target)
+        classes, labels = _targets.find_classes(target)
         if old_classes is not None and not np.array_equal(old_classes, classes):
             raise ValueError(
                 f"With warm_start=True, y must have the classes of the earlier fit "
@@ -172,7 +171,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         elif not hasattr(self, "_rng"):
             self._rng = self._generator()
         data, target = self._validate_rows(X, y, reset=first)
-        labels = in_classes(target, self.classes_)
+        labels = _targets.in_classes(target, self.classes_)
         self._multilabel = labels.ndim == 2
         rows = weigh(data, labels, self._class_weights(None), sample_weight, unit=False)
         if len(rows.y):
@@ -191,7 +190,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return self._decisions(self._class_scores(self._validate_new(X)))
+        return self._decisions(self._scores_of(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Class labels of the rows.
@@ -204,7 +203,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         -------
         labels : ndarray of shape (n_samples,)
         """
-        scores = self._class_scores(self._validate_new(X))
+        scores = self._scores_of(X)
         found = _scores.winners(scores, self._multilabel)
         return found if self._multilabel else self.classes_[found]
 
@@ -273,19 +272,29 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             multi_output=self._takes_indicator,
         )  # fmt: skip
         if self._takes_indicator:
-            y = labels_or_indicator(y)
+            y = _targets.labels_or_indicator(y)
         X = canonical(X)
         check_feature_scale(X)
         if not reset:
             X = X.astype(self.local_coef_.dtype, copy=False)
         return X, y
 
-    def _validate_new(self, X: Any) -> Any:
+    def _validate_new(self, X: Any, finite: bool = True) -> Any:
         check_is_fitted(self, "local_coef_")
-        dtype = self.local_coef_.dtype
-        return canonical(
-            validate_data(self, X, reset=False, accept_sparse="csr", dtype=dtype, order="C")
-        )
+        rows = validate_data(self, X, reset=False, accept_sparse="csr", order="C",
+                             dtype=self.local_coef_.dtype, ensure_all_finite=finite)  # fmt: skip
+        return canonical(rows)
+
+    def _scores_of(self, X: Any) -> NDArray[Any]:
+        """Score of every scorer, of rows that are checked."""
+        if not self._scores_tell_finite:
+            return self._class_scores(self._validate_new(X))
+        rows = self._validate_new(X, finite=False)
+        with np.errstate(invalid="ignore", over="ignore"):
+            scores = self._class_scores(rows)
+            if not np.isfinite(scores.sum()):  # the rows may be, and only the scores too large
+                self._validate_new(X)
+        return scores
 
     def _set_classes(self, classes: Any, first: bool) -> None:
         if first:
@@ -304,15 +313,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             )
 
     def _class_weights(self, labels: NDArray[Any] | None) -> NDArray[Any] | None:
-        if self.class_weight is None:
-            return None
-        if self._multilabel:
-            raise ValueError(
-                f"class_weight={self.class_weight!r} is for one label a row, but y has several. "
-                "Set class_weight=None, and pass sample_weight to weigh rows."
-            )
-        y = self.classes_ if labels is None else self.classes_[labels]
-        return compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        return _targets.class_weights(self.class_weight, self.classes_, labels, self._multilabel)
 
     def _decisions(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
         """Scorers to decisions, on axis 1: several labels have one scorer each."""
@@ -334,7 +335,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         for name, value in attributes.items():
             setattr(model, name, value)
         found = _scores.winners(model._class_scores(rows.X), self._multilabel)
-        return float(np.average(share_right(found, rows.y), weights=rows.weights))
+        return float(np.average(_targets.share_right(found, rows.y), weights=rows.weights))
 
     def _run(self, rows: Rows, held_out: Rows | None, rng: np.random.Generator,
              *, weighted: bool) -> None:  # fmt: skip

@@ -152,6 +152,7 @@ class L3MClassifier(LocallyLinearClassifier):
     """
 
     average, batch_size = 0, 1  # neither is a parameter here
+    _scores_tell_finite = True
 
     def __init__(
         self,

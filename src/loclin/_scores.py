@@ -135,7 +135,7 @@ def regions_of(X: Any, partition: NDArray[Any], intercept: NDArray[Any]) -> NDAr
     found = np.empty(X.shape[0], np.intp)
     if not sparse.issparse(X):
         parts = (read_only(np.ascontiguousarray(part)) for part in (partition, intercept))
-        _scores_fast.find_regions(read_only(X), *parts, _region_rows(X), found)
+        _scores_fast.find_regions(read_only(X), *parts, found)
         return found
     for rows, products in local_products(X, partition[None]):
         products += intercept

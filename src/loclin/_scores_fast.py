@@ -11,30 +11,38 @@ from loclin._jit import jit
 def add_responses(X, one, other, weights, coef, j, scores):
     """Add what model j of every scorer says of two rows (or of one twice, the second for nothing).
 
-    Two rows and two scorers at once: a number that is loaded serves in two products.
+    Two rows and four scorers at once: a number that is loaded serves in several products.
     """
     s, d = coef.shape[0], X.shape[1]
     x, z, (c, g) = X[one], X[other], weights
-    for y in range(0, s - 1, 2):
-        u, v = coef[y, j], coef[y + 1, j]
-        xu = xv = zu = zv = X.dtype.type(0)
+    for y in range(0, s - 3, 4):
+        t, u, v, w = coef[y, j], coef[y + 1, j], coef[y + 2, j], coef[y + 3, j]
+        xt = xu = xv = xw = zt = zu = zv = zw = X.dtype.type(0)
         for f in range(d):
+            xt += x[f] * t[f]
             xu += x[f] * u[f]
             xv += x[f] * v[f]
+            xw += x[f] * w[f]
+            zt += z[f] * t[f]
             zu += z[f] * u[f]
             zv += z[f] * v[f]
-        scores[one, y] += c * xu
-        scores[one, y + 1] += c * xv
-        scores[other, y] += g * zu
-        scores[other, y + 1] += g * zv
-    if s % 2:
-        u = coef[s - 1, j]
+            zw += z[f] * w[f]
+        scores[one, y] += c * xt
+        scores[one, y + 1] += c * xu
+        scores[one, y + 2] += c * xv
+        scores[one, y + 3] += c * xw
+        scores[other, y] += g * zt
+        scores[other, y + 1] += g * zu
+        scores[other, y + 2] += g * zv
+        scores[other, y + 3] += g * zw
+    for y in range(s - s % 4, s):
+        u = coef[y, j]
         xu = zu = X.dtype.type(0)
         for f in range(d):
             xu += x[f] * u[f]
             zu += z[f] * u[f]
-        scores[one, s - 1] += c * xu
-        scores[other, s - 1] += g * zu
+        scores[one, y] += c * xu
+        scores[other, y] += g * zu
 
 
 @jit
@@ -89,17 +97,20 @@ def scores_by_row(X, codes, coef, scores):
 
 
 @jit
-def find_regions(X, partition, thresholds, block, regions):
+def find_regions(X, partition, thresholds, regions):
     """Write the region of each row: the partition function that is largest there."""
-    for first in range(0, X.shape[0], block):
-        last = min(X.shape[0], first + block)
-        products = np.dot(X[first:last], partition.T)
-        for i in range(last - first):
-            best = 0
-            for k in range(1, len(thresholds)):
-                if products[i, k] + thresholds[k] > products[i, best] + thresholds[best]:
-                    best = k
-            regions[first + i] = best
+    n, r = X.shape[0], len(thresholds)
+    values = np.empty((2, r), X.dtype)
+    models = partition.reshape((r, 1, partition.shape[1]))
+    for first in range(0, n, 2):
+        rows = X[first : min(n, first + 2)]
+        last = len(rows) - 1
+        for i in range(last + 1):
+            values[i] = thresholds
+        weights = X.dtype.type(1), X.dtype.type(last)
+        add_responses(rows, 0, last, weights, models, 0, values)
+        for i in range(last + 1):
+            regions[first + i] = np.argmax(values[i])
 
 
 @jit
@@ -112,6 +123,6 @@ def scores_by_region(X, partition, thresholds, coef, block, regions, scores):
     for first in range(0, X.shape[0], block):
         last = min(X.shape[0], first + block)
         rows, found = X[first:last], regions[first:last]
-        find_regions(rows, partition, thresholds, block, found)
+        find_regions(rows, partition, thresholds, found)
         codes = ones, found, starts[: last - first + 1]
         scores_by_model(rows, codes, coef, block, scores[first:last])

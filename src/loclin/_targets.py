@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
@@ -85,3 +86,23 @@ def signs_of(y: NDArray[Any], n_scorers: int) -> NDArray[np.int8]:
     """+1 and -1 (n, s): from labels, one scorer being that of label 1, or from an indicator."""
     members = y > 0 if y.ndim == 2 else y[:, None] == (np.arange(n_scorers) if n_scorers > 1 else 1)
     return np.where(members, np.int8(1), np.int8(-1))
+
+
+def class_weights(
+    given: Any, classes: NDArray[Any], y: NDArray[Any] | None, multilabel: bool
+) -> NDArray[Any] | None:
+    """Return the weight of each class, or None; y are the labels 0 .. c - 1 that "balanced" counts.
+
+    Raises
+    ------
+    ValueError
+        If a row has several labels.
+    """
+    if given is None:
+        return None
+    if multilabel:
+        raise ValueError(
+            f"class_weight={given!r} is for one label a row, but y has several. Set "
+            "class_weight=None, and pass sample_weight to weigh rows."
+        )
+    return compute_class_weight(given, classes=classes, y=classes if y is None else classes[y])

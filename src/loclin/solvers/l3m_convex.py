@@ -133,11 +133,14 @@ class Run:
         return (self.objective - self.lowest) / max(abs(self.objective), 1e-12)
 
     def round(self) -> None:
-        """Descend; smooth less the next time, unless this round has not come to its end."""
+        """Descend; smooth less the next time, unless this round has not come to its end.
+
+        Penalised coordinates are scaled down: the surrogate's curvature is about 1 / (4 mu).
+        """
         problem = self.problem
         v, _ = self.outputs.minimise(
             self.v, problem.kernel(self.mu), self.penalties, _PASSES, 1e-6 * self.mu,
-            self.lower, problem.bases,
+            self.lower, problem.bases, 1.0 / np.sqrt(1.0 + 4.0 * self.mu * self.penalties),
         )  # fmt: skip
         before, self.v = self.v, v
         objective = self._exactly()
@@ -161,7 +164,7 @@ class Run:
     def _exactly(self) -> float:
         """Objective without smoothing."""
         problem = self.problem
-        total, _ = self.outputs.score(self.v, problem.kernel(1e-12))
+        total, _ = self.outputs.score(self.v, problem.kernel(1e-12 * max(1.0, problem.margin)))
         W = self.outputs.split(self.v)[0][: self.outputs.n_local]
         return total + 0.5 * problem.alpha * float(np.vdot(W, W))
 

@@ -5,6 +5,8 @@ Scores of a row are (r s + r): region by region those of its s scorers, then the
 
 import math
 
+import numpy as np
+
 from loclin._jit import jit
 from loclin.losses import Loss, loss_slope, loss_value
 
@@ -41,43 +43,49 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
     total : float
     """
     gates, keeps = r * s, constants.shape[0] > 0
-    u, v = [0.0] * r, [0.0] * r
+    u, v, gate_weights = [0.0] * r, [0.0] * r, np.empty((r, r))
     total = 0.0
     for i in range(Z.shape[0]):
+        A[i] = 0
+        if keeps:
+            constants[i] = 0
         top = -math.inf
         for k in range(r):
-            u[k] = _region_loss(Z, i, y[i], k, s, mu, loss)
-            v[k] = _phi(Z, i, k, r, gates, mu, loss)
+            u[k] = _region_loss(Z, i, y[i], k, s, mu, loss, A[i])
+            v[k] = _phi(Z, i, k, r, gates, mu, loss, gate_weights[k])
             top = max(top, u[k] + v[k])
         mass = 0.0
         for k in range(r):
-            mass += math.exp((u[k] + v[k] - top) / mu)
+            mass += _exp((u[k] + v[k] - top) / mu)
         total += weights[i] * (top + mu * math.log(mass) - 1.0)
-        for j in range(r):
-            A[i, gates + j] = 0
-            if keeps:
-                constants[i, gates + j] = 0
         for k in range(r):
-            part = weights[i] * math.exp((u[k] + v[k] - top) / mu) / mass
+            part = weights[i] * _exp((u[k] + v[k] - top) / mu) / mass
+            if part == 0:
+                A[i, k * s : (k + 1) * s] = 0
+                continue
             for c in range(s):
                 sign = _sign(y[i], c, s)
                 z = sign * Z[i, k * s + c]
-                value, slope = _piece(loss, z), _piece_slope(loss, z)
-                p = part * math.exp((value - u[k]) / mu)
+                slope, p = _piece_slope(loss, z), part * A[i, k * s + c]
                 A[i, k * s + c] = p * slope * sign
                 if keeps:
-                    constants[i, k * s + c] = p * (value - slope * z)
+                    constants[i, k * s + c] = p * (_piece(loss, z) - slope * z)
             for j in range(r):
                 sign = -1.0 if j == k else 1.0
                 z = sign * Z[i, gates + j]
-                value, slope = _piece(loss, z), _piece_slope(loss, z)
-                p = part * math.exp((value - v[k]) / mu)
+                slope, p = _piece_slope(loss, z), part * gate_weights[k, j]
                 A[i, gates + j] += p * slope * sign
                 if keeps:
-                    constants[i, gates + j] += p * (value - slope * z)
+                    constants[i, gates + j] += p * (_piece(loss, z) - slope * z)
         if keeps:
             constants[i, gates] -= weights[i]
     return total
+
+
+@jit
+def _exp(x):
+    """Exponential of a number up to 0; 0 where it would be lost in a sum with 1."""
+    return 0.0 if x < -40.0 else math.exp(x)
 
 
 @jit
@@ -98,28 +106,38 @@ def _piece_slope(loss, z):
 
 
 @jit
-def _region_loss(Z, i, label, k, s, mu, loss):
-    """Smoothed hinge of region k's classifier at row i; the hinge has a flat piece of value 0."""
+def _region_loss(Z, i, label, k, s, mu, loss, shares):
+    """Smoothed hinge of region k's classifier at row i; the hinge has a flat piece of value 0.
+
+    The weight of score (k, c) in it goes to the same place of `shares`.
+    """
+    first = k * s
     top = 0.0 if loss == _HINGE else -math.inf
     for c in range(s):
-        top = max(top, _piece(loss, _sign(label, c, s) * Z[i, k * s + c]))
-    mass = math.exp(-top / mu) if loss == _HINGE else 0.0
-    for c in range(s):
-        value = _piece(loss, _sign(label, c, s) * Z[i, k * s + c])
-        mass += math.exp((value - top) / mu)
-    return top + mu * math.log(mass)
+        shares[first + c] = _piece(loss, _sign(label, c, s) * Z[i, first + c])
+        top = max(top, shares[first + c])
+    return _share(shares[first : first + s], top, mu, loss)
 
 
 @jit
-def _phi(Z, i, k, r, gates, mu, loss):
-    """Smoothed bound of "row i is in region k" (eq. 7)."""
+def _phi(Z, i, k, r, gates, mu, loss, shares):
+    """Smoothed bound of "row i is in region k" (eq. 7), and the weights of the pieces in it."""
     top = 0.0 if loss == _HINGE else -math.inf
     for j in range(r):
-        top = max(top, _piece(loss, (-1.0 if j == k else 1.0) * Z[i, gates + j]))
-    mass = math.exp(-top / mu) if loss == _HINGE else 0.0
-    for j in range(r):
-        value = _piece(loss, (-1.0 if j == k else 1.0) * Z[i, gates + j])
-        mass += math.exp((value - top) / mu)
+        shares[j] = _piece(loss, (-1.0 if j == k else 1.0) * Z[i, gates + j])
+        top = max(top, shares[j])
+    return _share(shares, top, mu, loss)
+
+
+@jit
+def _share(values, top, mu, loss):
+    """Smoothed maximum of values, and of 0 for the hinge; their weights in it overwrite them."""
+    mass = _exp(-top / mu) if loss == _HINGE else 0.0
+    for c in range(len(values)):
+        values[c] = _exp((values[c] - top) / mu)
+        mass += values[c]
+    for c in range(len(values)):
+        values[c] /= mass
     return top + mu * math.log(mass)
 
 

@@ -71,6 +71,7 @@ class Outputs:
         self, v: NDArray[Any], kernel: Kernel, penalties: NDArray[Any], max_passes: int,
         tol: float, lower: NDArray[Any] | None = None,
         bases: tuple[NDArray[Any], NDArray[Any]] | None = None,
+        scales: NDArray[Any] | None = None,
     ) -> tuple[NDArray[Any], float]:  # fmt: skip
         """Minimise the sum plus ``1/2 sum_p penalties_p ||w_p||^2``, by L-BFGS.
 
@@ -86,25 +87,28 @@ class Outputs:
         lower : ndarray of shape (p,) or None
             Lower bounds of b.
         bases : tuple of ndarray of shape (d, d) or None
-            B and its inverse: the descent is in U, where W = U B.
+            B and its inverse: the descent is in U, where W = diag(scales) U B.
+        scales : ndarray of shape (p,) or None
+            See `bases`; None stands for ones.
 
         Returns
         -------
         v : ndarray of shape (p (d + 1),)
         value : float
         """
+        scales = np.ones(self.n_outputs) if scales is None else scales
 
-        def turned(v: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
+        def turned(v: NDArray[Any], B: NDArray[Any], scales: NDArray[Any]) -> NDArray[Any]:
             W, b = self.split(v)
-            return np.concatenate([(W @ B).ravel(), b])
+            return np.concatenate([(scales[:, None] * (W @ B)).ravel(), b])
 
         def objective(u: NDArray[Any]) -> tuple[float, NDArray[Any]]:
-            v = u if bases is None else turned(u, bases[0])
+            v = u if bases is None else turned(u, bases[0], scales)
             total, gradient = self.score(v, kernel)
             W, by_W = self.split(v)[0], self.split(gradient)[0]
             pull = penalties[:, None] * W
             by_W += pull
-            gradient = gradient if bases is None else turned(gradient, bases[0].T)
+            gradient = gradient if bases is None else turned(gradient, bases[0].T, scales)
             return total + 0.5 * float(np.vdot(W, pull)), gradient
 
         bounds = None
@@ -114,11 +118,11 @@ class Outputs:
             bounds = np.column_stack([lowest, np.full(len(v), np.inf)])
         options = {"maxiter": max_passes, "maxfun": max_passes, "maxcor": _CORRECTIONS,
                    "ftol": 0.0, "gtol": tol}  # fmt: skip
-        start = v if bases is None else turned(v, bases[1])
+        start = v if bases is None else turned(v, bases[1], 1.0 / scales)
         found = minimize(
             objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
-        return found.x if bases is None else turned(found.x, bases[0]), float(found.fun)
+        return found.x if bases is None else turned(found.x, bases[0], scales), float(found.fun)
 
     def attributes(self, v: NDArray[Any]) -> dict[str, Any]:
         """Fitted attributes: (s, r, d), (s, r), (s,), (r, d), (r,)."""
