@@ -68,6 +68,7 @@ def test_a_killed_run_goes_on_and_does_nothing_twice(tmp_path):
         done = runner.run(toy["entries"](tmp_path), tmp_path, 1, False)
         assert len(done) == 4
         assert not any(outcome.error for outcome in done)
+    assert not any(outcome.computed for outcome in done)
     computed = log.read_text().splitlines()
     assert set(computed) == {f"{n}.{k}" for n in range(4) for k in range(3)}
     again = [name for name in computed[len(begun) :] if name in begun]
@@ -116,7 +117,7 @@ def test_an_entry_that_fails_does_not_stop_the_others(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "set | a: " in out
     assert "[2/2, 0:00:00 left]" in out
-    assert "2 entries, 1 failed" in runner.closing(done, 1.0, 1)
+    assert "2 entries, 0 results computed, 1 failed" in runner.closing(done, 1.0, 1)
     assert list(judge.stored_results(tmp_path, toys)) == [("toy", "table 1 | set | b")]
 
 
@@ -245,6 +246,8 @@ def test_the_page_needs_no_data_and_an_empty_folder_is_all_waiting(tmp_path, mon
 
 def test_lines_and_images_are_drawn(tmp_path):
     curves = {"one run": [1.0, 2.0], "three runs": [[1, 2], [2, 3], [2, 2]], "flat": [[1.5], [1]]}
+    pairs = {"one": [[10, 2.0], [20, 1.0]], "other": [[15, 1.0]]}
+    draw({"a": shapes.points(pairs, "x", "y")}, tmp_path / "points.png")
     draw({"a": shapes.lines((1, 10), curves, "x", "y", log_x=True)}, tmp_path / "lines.png")
     rows = [("atom 1", np.random.default_rng(0).random((3, 16)), [1, 2, 3])]
     draw({"a": shapes.images(rows, 4)}, tmp_path / "images.png")
@@ -299,7 +302,7 @@ def digits(monkeypatch):
 @pytest.mark.parametrize(
     ("word", "n_curves"),
     [("ml3 figure 1 xor", None), ("ml3 figure 2 usps curves", 4), ("ml3 figure 2 usps, p", 2),
-     ("ml3 figure 3", 5), ("l3m figure 4", 2), ("l3m figure 5", None),
+     ("ml3 figure 3", 5), ("l3m figure 3 line", 3), ("l3m figure 4", 2), ("l3m figure 5", None),
      ("defaults table heart k-NN", None), ("ml3 table 2 heart G-OCC", None)],
 )  # fmt: skip
 def test_entries_run(word, n_curves, digits, tmp_path):
@@ -314,5 +317,6 @@ def test_entries_run(word, n_curves, digits, tmp_path):
         draw({entry.data: result}, tmp_path / "picture.png")
     else:
         assert 0 <= result["error %"][0] < 50
-    runner.run([entry], tmp_path, 1, True)
+    (again,) = runner.run([entry], tmp_path, 1, True)
+    assert (outcome.computed > 0, again.computed) == (True, 0)
     assert Folder(tmp_path / entry.paper).stored == stored

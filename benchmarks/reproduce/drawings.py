@@ -18,7 +18,12 @@ def draw(results: dict[str, Any], path: Path) -> None:
     mpl.use("agg")
     from matplotlib.figure import Figure
 
-    by_shape = {"lines": draw_lines, "maps": draw_maps, "images": draw_images}
+    by_shape = {
+        "lines": draw_lines,
+        "points": draw_points,
+        "maps": draw_maps,
+        "images": draw_images,
+    }
     columns = max(len(found.get("panels", [0])) for found in results.values())
     maps = [found for found in results.values() if found["shape"] == "maps"]
     across, down = (columns, len(results)) if maps else (len(results), 1)
@@ -49,6 +54,15 @@ def draw_lines(axes: Any, name: str, found: dict[str, Any]) -> None:
             )
     if found["log x"]:
         axis.set_xscale("log")
+    axis.set(title=name, xlabel=found["x name"], ylabel=found["y name"])
+    axis.legend(fontsize=7)
+
+
+def draw_points(axes: Any, name: str, found: dict[str, Any]) -> None:
+    """Draw curves that have an x of their own."""
+    (axis,) = axes
+    for label, curve in found["curves"].items():
+        axis.semilogx(*np.transpose(curve), marker="o", markersize=3, label=label)
     axis.set(title=name, xlabel=found["x name"], ylabel=found["y name"])
     axis.legend(fontsize=7)
 

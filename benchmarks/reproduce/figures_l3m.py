@@ -1,7 +1,12 @@
-"""Figures 1, 4 and 5 of L3M: decision regions on Banana, online training on XOR."""
+"""Figures 1 and 3 to 6 of L3M.
+
+1: decision regions on Banana. 3: which solver separates two pictures. 4, 5: online training on XOR.
+6: error against multiplications. Figures 3 and 6 are computed by `l3m_figures`.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +15,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks import l3m_online, l3m_tables
+from benchmarks import l3m_figures, l3m_online, l3m_tables
 from benchmarks.choices import PREPARE, Cache, quiet
-from benchmarks.reproduce.shapes import grid_of, lines, maps, panel
+from benchmarks.reproduce.shapes import grid_of, lines, maps, panel, points
 from loclin import L3MClassifier
 from loclin.datasets import make_xor
 
@@ -46,10 +51,10 @@ def decision_regions(cache: Cache) -> dict[str, Any]:
         return make_pipeline(scaler, model.fit(A, problem.y))
 
     def compute() -> dict[str, Any]:
-        box, points = grid_of(problem.X)
+        box, places = grid_of(problem.X)
         classes = np.unique(problem.y)
         names = ("L3M, refined", "AdaBoost, stumps", "tree", "RBF SVM")
-        found = {name: np.searchsorted(classes, fitted(name).predict(points)) for name in names}
+        found = {name: np.searchsorted(classes, fitted(name).predict(places)) for name in names}
         return maps(box, problem.X, problem.y, [panel(*item) for item in found.items()])
 
     settings = {"chosen": chosen, "shape": problem.X.shape}
@@ -80,19 +85,40 @@ def regions_and_decisions(cache: Cache) -> dict[str, Any]:
 
     def compute() -> dict[str, Any]:
         X, y = make_xor(400, std=STD, random_state=0)
-        box, points = grid_of(X)
+        box, places = grid_of(X)
         model = L3MClassifier(2, solver="online", random_state=0)
         for seed in range(5):
             model.partial_fit(*make_xor(1000, std=STD, random_state=seed), classes=np.unique(y))
-        return maps(box, X, y, [panel("regions", model.regions(points)),
-                                panel("decisions", model.predict(points))])  # fmt: skip
+        return maps(box, X, y, [panel("regions", model.regions(places)),
+                                panel("decisions", model.predict(places))])  # fmt: skip
 
     return cache("figure 5 | xor | curves", {"std": STD}, quiet(compute))
+
+
+def two_pictures(name: str, cache: Cache) -> dict[str, Any]:
+    """Training errors of each solver's seeds, in order: which get down to zero."""
+    found = {
+        f"L3M, {solver}": sorted(l3m_figures.training_errors(name, solver, cache))
+        for solver in l3m_figures.TRIED
+    }
+    places = range(1, l3m_figures.SEEDS + 1)
+    return lines(places, found, "seed, in order", "training error, %")
+
+
+def costs(name: str, cache: Cache) -> dict[str, Any]:
+    """Test error against multiplications per prediction."""
+    found = {s: l3m_figures.cost_and_error(name, s, cache) for s in l3m_figures.SYSTEMS}
+    return points(found, "multiplications", "test error, %")
 
 
 # Figure, set, function of a cache, minutes.
 PANELS = [
     ("figure 1", "banana", decision_regions, 1.0),
+    ("figure 3", "xor", partial(two_pictures, "xor"), 4.0),
+    ("figure 3", "line", partial(two_pictures, "line"), 4.0),
     ("figure 4", "xor", errors_by_rows, 0.5),
     ("figure 5", "xor", regions_and_decisions, 0.1),
+    ("figure 6", "segment", partial(costs, "segment"), 10.0),
+    ("figure 6", "banana", partial(costs, "banana"), 5.0),
+    ("figure 6", "vowel", partial(costs, "vowel"), 20.0),
 ]

@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks import (
     choices,
+    l3m_figures,
     l3m_tables,
     ml3_tables,
     occ_figures,
@@ -34,9 +35,10 @@ ROWS, TEST_ROWS, COLUMNS = 250, 300, 500
 PREPARE = {name: choices.PREPARE[name] for name in ("standardise", "unit rows, centre")}
 SEARCH = {"FOLDS": 2, "COARSE": (-3,), "LIMITS": (-4, -2), "PREPARE": PREPARE}
 PLANES = dict.fromkeys(occ_tables.SETS, (2, 5))
+TRIED = {solver: tried[:1] for solver, tried in l3m_figures.TRIED.items()}
 TABLES = (ml3_tables, occ_tables, sapl_tables, l3m_tables)
-MODULES = (choices, *TABLES, occ_figures, sapl_figures, ussvm_tables, defaults, figures_l3m,
-           figures_ml3, figures_ussvm, shapes, entries)  # fmt: skip
+MODULES = (choices, *TABLES, l3m_figures, occ_figures, sapl_figures, ussvm_tables, defaults,
+           figures_l3m, figures_ml3, figures_ussvm, shapes, entries)  # fmt: skip
 # Constants by module; those of the search are changed wherever a module has them.
 CHANGED: dict[Any, dict[str, Any]] = {
     ml3_tables: {"SEEDS": dict.fromkeys(ml3_tables.M, 1)},
@@ -45,6 +47,15 @@ CHANGED: dict[Any, dict[str, Any]] = {
     occ_tables: {"PLANES": PLANES, "passes_of": lambda n: 5},
     occ_figures: {"PLANES": PLANES},
     l3m_tables: {"CONVEX": {}, "PART": ((3,), 1), "BANANA_ROWS": 100},
+    l3m_figures: {
+        "SEEDS": 1,
+        "RUNS": 1,
+        "REGIONS": (2, 3),
+        "FACTORS": (-4,),
+        "STUMPS": (1, 5),
+        "NUS": (0.1,),
+        "TRIED": TRIED,
+    },
     ussvm_tables: {"COSTS": [1e-2], "N_ATOMS": [36], "FACTORS": [1.0], "VARIANTS": {"US-SVM": {}}},
     shapes: {"GRID": 20},
     entries: {"SEEDS": dict.fromkeys(entries.SEEDS, 1), "SPLITS": dict.fromkeys(entries.SPLITS, 1)},

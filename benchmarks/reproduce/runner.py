@@ -19,11 +19,12 @@ from benchmarks.reproduce.store import Folder, plain
 
 
 class Outcome(NamedTuple):
-    """What became of an entry: seconds of the clock and the processor; the error, if any."""
+    """What became of an entry: seconds of the clock and the processor, results computed, error."""
 
     entry: Entry
     seconds: float
     processor: float
+    computed: int
     error: str
 
 
@@ -36,14 +37,15 @@ def work(entry: Entry, results: Path, is_quick: bool) -> Outcome:
     settings = quick() if is_quick else nullcontext()
     with redirect_stdout(printed), settings, pinned_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        cache = Folder(results / entry.paper)
         try:
-            cache = Folder(results / entry.paper)
             result = plain(entry.run(cache))
             if cache.stored.get(entry.key, {}).get("result") != result:
                 cache.put(entry.key, {"printed": printed.getvalue().splitlines()}, result)
         except Exception:  # the others go on; the run ends with an error
             error = traceback.format_exc()
-    return Outcome(entry, time.perf_counter() - wall, time.process_time() - processor, error)
+    seconds = time.perf_counter() - wall, time.process_time() - processor
+    return Outcome(entry, *seconds, cache.computed, error)
 
 
 def outcomes(entries: list[Entry], results: Path, jobs: int, is_quick: bool) -> Iterator[Outcome]:
@@ -57,10 +59,10 @@ def outcomes(entries: list[Entry], results: Path, jobs: int, is_quick: bool) -> 
 class Clock:
     """Tells the time left from what entries are expected to take: if quick, all the same."""
 
-    def __init__(self, entries: Iterable[Entry], is_quick: bool) -> None:
-        self.is_quick = is_quick
+    def __init__(self, entries: Iterable[Entry], jobs: int, is_quick: bool) -> None:
+        self.jobs, self.is_quick = jobs, is_quick
         self.left = sum(map(self.minutes, entries))
-        self.expected, self.taken, self.start = 0.0, 0.0, time.perf_counter()
+        self.expected, self.taken = 0.0, 0.0
 
     def minutes(self, entry: Entry) -> float:
         """Return what an entry is expected to take."""
@@ -69,11 +71,11 @@ class Clock:
     def done(self, outcome: Outcome) -> str:
         """Note an entry that is done, and say what is left."""
         self.left -= self.minutes(outcome.entry)
-        if outcome.processor > 1:  # else it was stored already
+        if outcome.computed:
             self.expected += self.minutes(outcome.entry)
-            self.taken = time.perf_counter() - self.start
+            self.taken += outcome.seconds
         speed = self.taken / self.expected if self.expected else 60.0
-        seconds = round(self.left * speed)
+        seconds = round(self.left * speed / self.jobs)
         return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left"
 
 
@@ -82,14 +84,15 @@ def run(entries: list[Entry], results: Path, jobs: int, is_quick: bool) -> list[
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    clock, done, console = Clock(entries, is_quick), [], Console(highlight=False)
+    clock, done, console = Clock(entries, jobs, is_quick), [], Console(highlight=False)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("reproduce", total=len(entries))
         for outcome in outcomes(entries, results, jobs, is_quick):
             done.append(outcome)
             entry, left = outcome.entry, clock.done(outcome)
-            line = f"{entry.paper} | {entry.key}: {outcome.processor:.1f} s"
+            new = f"{outcome.processor:.1f} s" if outcome.computed else "stored already"
+            line = f"{entry.paper} | {entry.key}: {new}"
             if outcome.error:
                 line += f", failed\n{outcome.error}"
             counted = "" if console.is_terminal else f"[{len(done)}/{len(entries)}, {left}] "
@@ -106,7 +109,9 @@ def seconds_in_words(seconds: float) -> str:
 def closing(done: list[Outcome], seconds: float, jobs: int) -> str:
     """Sum a run up."""
     processor, failed = sum(o.processor for o in done), sum(bool(o.error) for o in done)
+    computed = sum(outcome.computed for outcome in done)
     return (
-        f"{len(done)} entries, {failed} failed; {seconds_in_words(seconds)} on {jobs} processes, "
+        f"{len(done)} entries, {computed} results computed, {failed} failed; "
+        f"{seconds_in_words(seconds)} on {jobs} processes, "
         f"{seconds_in_words(processor)} of processor time"
     )

@@ -1,4 +1,4 @@
-"""Three shapes of a figure's result, each drawn by one function (`drawings`)."""
+"""Four shapes of a figure's result, each drawn by one function (`drawings`)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ def lines(x: Any, curves: dict[str, Any], x_name: str, y_name: str, *,
     """Curves over common points; the runs of a curve are its rows, or there is one."""
     return {"shape": "lines", "x": list(x), "curves": curves, "x name": x_name, "y name": y_name,
             "log x": log_x}  # fmt: skip
+
+
+def points(curves: dict[str, Any], x_name: str, y_name: str) -> dict[str, Any]:
+    """Curves of (x, y) pairs each, x on a logarithmic axis."""
+    return {"shape": "points", "curves": curves, "x name": x_name, "y name": y_name}
 
 
 def grid_of(X: NDArray[Any], margin: float = 0.05) -> tuple[list[list[float]], NDArray[Any]]:

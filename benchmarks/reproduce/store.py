@@ -40,7 +40,7 @@ class Folder(Cache):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.stored = {}
+        self.stored, self.computed = {}, 0
         for file in sorted(path.glob("*.json")):
             self.stored |= json.loads(file.read_text())
 
@@ -54,6 +54,7 @@ class Folder(Cache):
                 result = compute()
                 seconds = time.process_time() - processor, time.perf_counter() - wall
                 found = self.put(key, settings, result, seconds)
+                self.computed += 1
         self.stored[key] = found
         return found["result"]
 
