@@ -23,12 +23,15 @@ RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "reproduction.m
 
 
 def chosen(words: Sequence[str], entries: list[Entry]) -> list[Entry]:
-    """Entries that a word names."""
+    """Entries that a word names: the one whose whole name it is, or all that begin with it."""
     names = {f"{e.paper} {e.table} {e.data} {e.system}": e for e in entries}
-    for word in words:
-        if not any(name.startswith(word) for name in names):
+    found: dict[str, Entry] = {}
+    for word in words or [""]:
+        some = [word] if word in names else [name for name in names if name.startswith(word)]
+        if not some:
             raise SystemExit(f"no entry begins with '{word}'; --list shows all")
-    return [e for name, e in names.items() if not words or any(map(name.startswith, words))]
+        found |= {name: names[name] for name in some}
+    return [e for name, e in names.items() if name in found]
 
 
 def parser() -> argparse.ArgumentParser:

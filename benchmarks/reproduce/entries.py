@@ -181,8 +181,8 @@ L3M_NAMES = {"Linear SVM": "One vs All Linear SVM", "RBF SVM": "One vs All RBF S
 def l3m_cell(data: str, row: str, cache: Cache) -> dict[str, Any]:
     options = Namespace(seeds=SEEDS["l3m"], splits=SPLITS["l3m"], jobs=1)
     l3m_tables.table_2(data, [row], options, cache)
-    splits = options.splits if data == "banana" else 1
-    problems = [f"banana/{split}" for split in range(splits)] if splits > 1 else [data]
+    splits = [f"banana/{split}" for split in range(options.splits)]
+    problems = splits if data == "banana" else [data]
     if row == "L3M, convex":  # of the parameters and readings the least training error
         grids = [cache.stored[f"{p} | {row} | grid"]["result"] for p in problems]
         best = [min(grid.values(), key=lambda run: run[0]) for grid in grids]

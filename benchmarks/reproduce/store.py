@@ -58,9 +58,10 @@ class Folder(Cache):
         self.stored[key] = found
         return found["result"]
 
-    def put(self, key: str, settings: Any, result: Any, seconds: Any = None) -> dict[str, Any]:
+    def put(self, key: str, settings: Any, result: Any, seconds: Any = None,
+            made: Any = None) -> dict[str, Any]:  # fmt: skip
         """Store a result; `seconds` are those of the processor and of the clock."""
-        entry = plain({"settings": settings, "made with": made_with(), "seconds": seconds,
+        entry = plain({"settings": settings, "made with": made or made_with(), "seconds": seconds,
                        "result": result})  # fmt: skip
         file = self._file(key)
         with self._locked(file.name):
@@ -76,7 +77,8 @@ class Folder(Cache):
         """Take over the results of a JSON file of `Cache`, where there are none yet."""
         new = {k: v for k, v in json.loads(file.read_text()).items() if k not in self.stored}
         for key, entry in new.items():
-            self.put(key, entry["settings"], entry["result"])
+            made = {"taken over from": file.name} | made_with()
+            self.put(key, entry["settings"], entry["result"], made=made)
         return len(new)
 
     def _file(self, key: str) -> Path:
