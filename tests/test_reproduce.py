@@ -264,7 +264,7 @@ def test_words_choose_entries(capsys):
     with pytest.raises(SystemExit, match="no entry begins with 'svm'"):
         command.chosen(["svm"], every)
     assert command.main(["--list", "ussvm"]) == 0
-    assert "ussvm figure 1 isolet curves: 25 min" in capsys.readouterr().out
+    assert "ussvm figure 2 usps curves: 0.5 min" in capsys.readouterr().out
 
 
 def test_quick_changes_settings_and_puts_them_back():
