@@ -297,7 +297,7 @@ def digits(monkeypatch):
     whole = SimpleNamespace(X_train=X, y_train=y[y < 2], X_test=None, y_test=None)
     halves = SimpleNamespace(X_train=X[:180], y_train=y[y < 2][:180], X_test=X[180:],
                              y_test=y[y < 2][180:])  # fmt: skip
-    split = ("usps", "letter", "mnist")
+    split = ("usps", "letter", "mnist", "segment")
     monkeypatch.setattr(quick, "few_rows", lambda name: halves if name in split else whole)
 
 
@@ -305,7 +305,9 @@ def digits(monkeypatch):
     ("word", "n_curves"),
     [("ml3 figure 1 xor", None), ("ml3 figure 2 usps curves", 4), ("ml3 figure 2 usps, p", 2),
      ("ml3 figure 3", 5), ("l3m figure 3 line", 3), ("l3m figure 4", 2), ("l3m figure 5", None),
-     ("defaults table heart k-NN", None), ("ml3 table 2 heart G-OCC", None)],
+     ("defaults table heart k-NN", None), ("ml3 table 2 heart G-OCC", None),
+     ("l3m table 2 banana GDI tree", None), ("l3m table 2 segment L3M, convex", None),
+     ("occ table 2 usps Linear SVM", None), ("sapl table 2 banana Linear SVM", None)],
 )  # fmt: skip
 def test_entries_run(word, n_curves, digits, tmp_path):
     (entry,) = command.chosen([word], all_entries())
