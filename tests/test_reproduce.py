@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -161,6 +162,12 @@ def test_the_modules_agree_with_the_published_figures():
             assert fact.value == row.paper[l3m_tables.SETS.index(entry.data)]
 
 
+def test_reasons_are_of_entries():
+    keys = {(e.paper, e.key) for e in all_entries()}
+    reasons = tomllib.loads(page.REASONS.read_text())
+    assert {(paper, key) for paper, by_key in reasons.items() for key in by_key} <= keys
+
+
 @pytest.mark.parametrize(
     ("errors", "state"),
     [([5.1, 5.1], "better"), ([5.0, 5.3], "within noise"), ([5.2, 5.2], "worse"),
@@ -226,6 +233,7 @@ def test_the_page_shows_what_is_stored_and_what_is_not(some_results):
     assert "**LIB-LLSVM + G-OCC** | … (1.72) | 4.10 ± 0.14 (4.14) ✓ | … (6.85) |" in text
     assert "**LIB-LLSVM + C-OCC** | … (1.61) | 4.10 ± 0.14 (3.94) ✗ | … (7.35) |" in text
     assert "occ, table 2, usps, LIB-LLSVM + C-OCC (+0.16): no reason tested yet." in text
+    assert "table 2, letter" not in text  # has a reason, but has not been run
     assert "| LIB-LLSVM + G-OCC | … (75.6) | 1 (22.2) | … (23) |" in text
     assert f"{4 * len(SYSTEMS) - 1} of {len(SETS) * len(SYSTEMS)} cells have a result." in text
     assert "Over 3 sets; critical difference" in text
