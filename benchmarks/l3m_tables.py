@@ -215,21 +215,21 @@ def by_training_error(problem: Problem, key: str, cache: Cache, jobs: int) -> An
         errors = [100 * (1 - model.score(*rows)) for rows in ((A, problem.y), (B, problem.y_test))]
         return [*errors, time.process_time() - start]
 
-    def grid() -> dict[str, Any]:
-        found = {}
-        for reading, alphas in (
-            ("alpha = 2 lambda / n", [2 * 10.0**p / n for p in powers]),
-            ("alpha = 2 / (lambda n)", [2 / (10.0**p * n) for p in powers]),
-        ):
-            cases = [(alpha, 10.0**p) for alpha in alphas for p in powers]
-            runs = Parallel(jobs)(delayed(quiet(fit))(*case, *LOOSE) for case in cases)
-            best = min(range(len(runs)), key=lambda i: runs[i][0])
-            final = quiet(fit)(*cases[best], *TIGHT)
-            found[reading] = [*final, *cases[best], final[2] + sum(run[2] for run in runs)]
-        return found
+    def row(alpha: float) -> list[Any]:
+        return Parallel(jobs)(delayed(quiet(fit))(alpha, 10.0**p, *LOOSE) for p in powers)
 
     settings = {"grid": powers, "draws": draws, "ends": [LOOSE, TIGHT], "shape": problem.X.shape}
-    found = cache(f"{key} | grid", settings, grid)
+    found = {}
+    for reading, alphas in (
+        ("alpha = 2 lambda / n", [2 * 10.0**p / n for p in powers]),
+        ("alpha = 2 / (lambda n)", [2 / (10.0**p * n) for p in powers]),
+    ):
+        cases = [(alpha, 10.0**p) for alpha in alphas for p in powers]
+        rows = (cache(f"{key} | alpha {a:.3g}", settings, partial(row, a)) for a in alphas)
+        runs = [run for of_alpha in rows for run in of_alpha]
+        best = min(range(len(runs)), key=lambda i: runs[i][0])
+        final = cache(f"{key} | {reading}", settings, partial(quiet(fit), *cases[best], *TIGHT))
+        found[reading] = [*final, *cases[best], final[2] + sum(run[2] for run in runs)]
     for reading, (train, test, _, alpha, margin, seconds) in found.items():
         print(
             f"{key}, {reading}: training error {train:.2f} %, test {test:.2f} % at "

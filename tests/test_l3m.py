@@ -17,7 +17,7 @@ from loclin import L3MClassifier, vc_bound
 from loclin._rows import Rows
 from loclin.datasets import make_sine, make_xor
 from loclin.losses import Loss
-from loclin.solvers.l3m_fast import soft_rows
+from loclin.solvers.l3m_fast import exponentials, soft_rows
 from loclin.solvers.l3m_online import OnlineRun
 from loclin.solvers.l3m_refined import Annealing, partition_at
 
@@ -366,3 +366,12 @@ def test_rows_to_predict_must_be_finite(form, dtype, solver):
                 ask(form(rows))
     largest = np.full((3, 2), np.finfo(dtype).max)  # finite, though the scores are not
     assert model.predict(form(largest)).shape == (3,)
+
+
+@each(dtype=[np.float32, np.float64])
+def test_fast_exponentials(dtype):
+    values = np.concatenate([np.linspace(-35, 0, 3001), [-1e30, -np.inf]]).astype(dtype)[None]
+    truth = np.where(values > -30, np.exp(values.astype(float)), 0)
+    exponentials(values, 0)
+    np.testing.assert_allclose(values, truth, rtol=0, atol=1e-6 if dtype == np.float32 else 1e-12)
+    assert values[0, 3000] == 1

@@ -152,8 +152,6 @@ def soft_rows(Z, y, weights, r, s, sharpness, trust, shift, width, A):
 
         width log sum_y exp((shift [y != y_i] + f_y - f_{y_i}) / width)
 
-    Regions with p_k below 1e-9 are left out.
-
     Parameters
     ----------
     Z, y, weights, r, s
@@ -166,63 +164,117 @@ def soft_rows(Z, y, weights, r, s, sharpness, trust, shift, width, A):
     -------
     total : float
     """
-    gates, total = r * s, 0.0
-    log_p, log_h = [0.0] * r, [0.0] * r
+    dtype, gates = Z.dtype.type, r * s
+    sharpness, trust, shift, width = dtype(sharpness), dtype(trust), dtype(shift), dtype(width)
+    losses, log_p = np.empty(r, Z.dtype), np.empty(r, Z.dtype)
+    h = np.empty((1, r), Z.dtype)
+    total = 0.0
     for i in range(Z.shape[0]):
-        for j in range(A.shape[1]):
-            A[i, j] = 0
-        _log_softmax(Z, i, gates, r, sharpness, log_p)
-        top = -math.inf
+        weight = dtype(weights[i])
         for k in range(r):
-            log_h[k] = -math.inf
-            if log_p[k] > -20.0:
-                log_h[k] = log_p[k] - trust * _loss_of(Z, i, y[i], k * s, s, shift, width, A)
-            top = max(top, log_h[k])
-        mass = 0.0
+            losses[k] = _ahead(Z, i, k * s, s, y[i], shift, width, A)
+            A[i, gates + k] = sharpness * Z[i, gates + k]
+        _from_the_top(A, i, gates, r)
         for k in range(r):
-            mass += math.exp(log_h[k] - top)
-        log_mass = top + math.log(mass)
-        total -= weights[i] * log_mass / trust
+            log_p[k] = A[i, gates + k]
+        exponentials(A, i)
+        mass_p = _sum(A, i, gates, r)
         for k in range(r):
-            h = math.exp(log_h[k] - log_mass)
-            A[i, gates + k] = weights[i] * sharpness * (math.exp(log_p[k]) - h) / trust
-            for c in range(s):
-                A[i, k * s + c] *= weights[i] * h
+            losses[k] += _slopes(Z, i, k * s, s, y[i], shift, width, A)
+            h[0, k] = log_p[k] - trust * losses[k]
+        top = _from_the_top(h, 0, 0, r)
+        exponentials(h, 0)
+        mass_h = _sum(h, 0, 0, r)
+        total -= weight * (top + math.log(mass_h / mass_p)) / trust
+        for k in range(r):
+            share = weight * h[0, k] / mass_h
+            p = weight * A[i, gates + k] / mass_p
+            A[i, gates + k] = sharpness * (p - share) / trust
+            for c in range(np.uint64(k * s), np.uint64(k * s + s)):
+                A[i, c] *= share
     return total
 
 
 @jit
-def _log_softmax(Z, i, first, r, sharpness, out):
-    """Logarithm of the softmax of r scores of row i."""
-    top = -math.inf
-    for k in range(r):
-        top = max(top, sharpness * Z[i, first + k])
-    mass = 0.0
-    for k in range(r):
-        mass += math.exp(sharpness * Z[i, first + k] - top)
-    for k in range(r):
-        out[k] = sharpness * Z[i, first + k] - top - math.log(mass)
+def exponentials(values, i):
+    """Overwrite row i, numbers up to 0, by exponentials; by 0 below -30. The error is below 1e-12.
+
+    By the series of exp(x / 16) and four squarings: unlike the library's function this vectorises.
+    """
+    dtype = values.dtype.type
+    one, least = dtype(1), dtype(-30)
+    for c in range(values.shape[1]):
+        x = max(values[i, c], least) * dtype(1 / 16)
+        e = one + x * dtype(1 / 10)
+        e = one + x * dtype(1 / 9) * e
+        e = one + x * dtype(1 / 8) * e
+        e = one + x * dtype(1 / 7) * e
+        e = one + x * dtype(1 / 6) * e
+        e = one + x * dtype(1 / 5) * e
+        e = one + x * dtype(1 / 4) * e
+        e = one + x * dtype(1 / 3) * e
+        e = one + x * dtype(1 / 2) * e
+        e = one + x * e
+        e *= e
+        e *= e
+        e *= e
+        e *= e
+        values[i, c] = e if values[i, c] > least else dtype(0)
 
 
 @jit
-def _loss_of(Z, i, label, first, s, shift, width, A):
-    """Loss of the s scores from `first` on; their slopes go to the same places of A."""
+def _from_the_top(values, i, first, size):
+    """Subtract the largest of some numbers of row i; return it."""
+    begin, end = np.uint64(first), np.uint64(first + size)
+    top = values[i, begin]
+    for c in range(begin, end):
+        top = max(top, values[i, c])
+    for c in range(begin, end):
+        values[i, c] -= top
+    return top
+
+
+@jit
+def _sum(values, i, first, size):
+    total = values.dtype.type(0)
+    for c in range(np.uint64(first), np.uint64(first + size)):
+        total += values[i, c]
+    return total
+
+
+@jit
+def _ahead(Z, i, first, s, label, shift, width, A):
+    """Write the exponents of a region's loss less the largest; return what that is of the loss."""
+    zero, one = Z.dtype.type(0), Z.dtype.type(1)
     if s == 1:
-        sign = _sign(label, 0, 1)
-        z = (sign * Z[i, first] - shift) / width
-        A[i, first] = sign * loss_slope(_LOGISTIC, z)
-        return width * loss_value(_LOGISTIC, z)
-    right = Z[i, first + label]
-    top = 0.0
-    for c in range(s):
-        if c != label:
-            top = max(top, shift + Z[i, first + c] - right)
-    mass = 0.0
-    for c in range(s):
-        ahead = Z[i, first + c] - right + (0.0 if c == label else shift)
-        A[i, first + c] = math.exp((ahead - top) / width)
-        mass += A[i, first + c]
-    for c in range(s):
-        A[i, first + c] /= mass
-    A[i, first + label] -= 1
-    return top + width * math.log(mass)
+        short = (shift - _side(Z[i, first], label)) / width
+        A[i, first] = -abs(short)
+        return width * max(short, zero)
+    right, by_width = Z[i, first + label] - shift, one / width
+    for c in range(np.uint64(first), np.uint64(first + s)):
+        A[i, c] = (Z[i, c] - right) * by_width
+    A[i, first + label] = zero
+    return width * _from_the_top(A, i, first, s)
+
+
+@jit
+def _slopes(Z, i, first, s, label, shift, width, A):
+    """Turn the exponentials into the slopes of the loss; return the rest of the loss."""
+    one = Z.dtype.type(1)
+    if s == 1:
+        e = A[i, first]
+        share = (e if _side(Z[i, first], label) > shift else one) / (one + e)
+        A[i, first] = -_side(share, label)
+        return width * math.log1p(e)
+    mass = _sum(A, i, first, s)
+    by_mass = one / mass
+    for c in range(np.uint64(first), np.uint64(first + s)):
+        A[i, c] *= by_mass
+    A[i, first + label] -= one
+    return width * math.log(mass)
+
+
+@jit
+def _side(score, label):
+    """Score of the right one of two classes."""
+    return score if label == 1 else -score

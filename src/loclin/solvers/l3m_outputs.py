@@ -71,7 +71,7 @@ class Outputs:
         self, v: NDArray[Any], kernel: Kernel, penalties: NDArray[Any], max_passes: int,
         tol: float, lower: NDArray[Any] | None = None,
         bases: tuple[NDArray[Any], NDArray[Any]] | None = None,
-        scales: NDArray[Any] | None = None,
+        scales: NDArray[Any] | None = None, least_fall: float = 0.0,
     ) -> tuple[NDArray[Any], float]:  # fmt: skip
         """Minimise the sum plus ``1/2 sum_p penalties_p ||w_p||^2``, by L-BFGS.
 
@@ -90,6 +90,9 @@ class Outputs:
             B and its inverse: the descent is in U, where W = diag(scales) U B.
         scales : ndarray of shape (p,) or None
             See `bases`; None stands for ones.
+        least_fall : float, default=0.0
+            The descent ends where a pass lowers the value by less than this part of it (of 1,
+            where it is smaller).
 
         Returns
         -------
@@ -117,7 +120,7 @@ class Outputs:
             lowest[-len(lower) :] = lower
             bounds = np.column_stack([lowest, np.full(len(v), np.inf)])
         options = {"maxiter": max_passes, "maxfun": max_passes, "maxcor": _CORRECTIONS,
-                   "ftol": 0.0, "gtol": tol}  # fmt: skip
+                   "ftol": least_fall, "gtol": tol}  # fmt: skip
         start = v if bases is None else turned(v, bases[1], 1.0 / scales)
         found = minimize(
             objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options

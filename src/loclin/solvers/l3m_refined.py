@@ -36,6 +36,7 @@ _TRIAL_PASSES, _TRIAL_ROWS = 15, 2000  # of a round, when starts are compared
 _GAIN = 0.02  # held-out risk must fall by this part of it to pay for more regions ...
 _SMALL = 0.1  # ... or of this, where it is smaller
 _TOL = 1e-6  # of the gradient
+_LEAST_FALL = 1e-5  # of the objective in a pass
 _PARTITION = 10.0  # weight of the partition's penalty
 _SMOOTH = {Loss.LOGISTIC: (0.0, 1.0), Loss.HINGE: (1.0, 0.1)}  # shift and width
 
@@ -74,7 +75,7 @@ class Annealing:
                 A[:, r * s :] = 0
             return total
 
-        return outputs.minimise(v, kernel, penalties, n_passes, _TOL)
+        return outputs.minimise(v, kernel, penalties, n_passes, _TOL, least_fall=_LEAST_FALL)
 
     def refit(self, v: NDArray[Any], n_passes: int = _PASSES) -> tuple[NDArray[Any], float]:
         """Descend with the partition hard and at rest."""
