@@ -184,8 +184,9 @@ def l3m_cell(data: str, row: str, cache: Cache) -> dict[str, Any]:
     splits = [f"banana/{split}" for split in range(options.splits)]
     problems = splits if data == "banana" else [data]
     if row == "L3M, convex":  # of the parameters and readings the least training error
-        grids = [cache.stored[f"{p} | {row} | grid"]["result"] for p in problems]
-        best = [min(grid.values(), key=lambda run: run[0]) for grid in grids]
+        finals = ([entry["result"] for key, entry in cache.stored.items()
+                   if key.startswith(f"{p} | {row} | alpha = ")] for p in problems)  # fmt: skip
+        best = [min(runs, key=lambda run: run[0]) for runs in finals]
         return {"error %": [run[1] for run in best], "train s": [run[2] for run in best]}
     runs = [run for p in problems for run in cache.stored[f"{p} | {row} | test"]["result"]]
     return by_column(runs, "error %", "train s")
@@ -220,7 +221,7 @@ def ussvm_table_1(data: str, cache: Cache) -> dict[str, Any]:
 
 
 def ussvm_entries() -> Iterator[Entry]:
-    # `what` and sets by the module; until it has them, the one figure that it has
+    # sets by figure, where the module has them so
     sets = {what: names for what, names in ussvm_tables.SETS.items() if isinstance(names, list)}
     for what in ("transfer", "joint"):
         for data in sets.get(what, []):
