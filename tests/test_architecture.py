@@ -43,7 +43,7 @@ FLOORS = [
     ["solvers.codes_fast", "solvers.averaging", "solvers.schedule", "solvers.l3m_outputs"],
     ["solvers.l3m_fast", "solvers.l3m_online_fast"],
     ["solvers.cccp_fast", "solvers.anchors_fast", "solvers.streams", "solvers.ussvm_codes"],
-    ["solvers.sgd_fast", "solvers.dual_cd_fast"],
+    ["solvers.sgd_fast", "solvers.dual_cd_fast", "solvers.ussvm_rows"],
     ["solvers.dual_cs_fast"],
     ["solvers.cccp", "solvers.dual_cd", "solvers.sgd", "solvers"],
     ["_base", "_atoms", "solvers.cccp_runs", "solvers.sapl", "solvers.ussvm"],

@@ -2,6 +2,7 @@
 
 import pickle
 from itertools import product
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,10 +10,13 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 from loclin import USSVMClassifier
 from loclin._rows import Rows
+from loclin._scores import answer_scores, shared_code_scores
+from loclin.solvers import ussvm_rows
 from loclin.solvers.ussvm import DictionaryDescent
 from loclin.solvers.ussvm_codes import Penalty
 
@@ -49,6 +53,7 @@ class Problem:
         self.w, self.batch = w / w.mean(), batch
         s = 1 if n_classes == 2 else n_classes
         self.Y = np.where(self.y[:, None] == (np.arange(s) if s > 1 else 1), 1, -1)
+        self.rho = np.where(self.Y > 0, changed.get("positive_weight", 1.0), 1.0)
         self.penalty = Penalty(alpha, 0.03, *variant)
         codes = 0.5 * rng.normal(size=(s, A))
         self.start = 0.7 * some_dictionary(D, A), np.abs(codes) if variant[1] else codes
@@ -64,7 +69,7 @@ class Problem:
         alpha, beta, r, _ = self.penalty
         hinge = np.maximum(0, 1 - self.Y * (self.X @ D @ Z.T + self.b))
         elastic = beta * (r * np.abs(Z).sum() + (1 - r) * np.sum(Z**2))
-        risk = np.average(hinge.sum(axis=1), weights=self.w)
+        risk = np.average((self.rho * hinge).sum(axis=1), weights=self.w)
         return risk + alpha / 2 * np.sum((D @ Z.T) ** 2) + elastic
 
     def differences(self, part):  # central ones, at the start
@@ -110,9 +115,9 @@ class PlainUSSVM:
         for first in range(0, N, case.batch):
             some = order[first : first + case.batch]
             X, Y, w, Z = case.X[some], case.Y[some], case.w[some], self.U - self.V
-            margins = Y * (X @ self.D @ Z.T + self.b)
-            total += w @ np.maximum(0, 1 - margins).sum(axis=1)
-            yhat = Y * (margins < 1) * w[:, None] / len(some)
+            margins, rho = Y * (X @ self.D @ Z.T + self.b), case.rho[some]
+            total += w @ (rho * np.maximum(0, 1 - margins)).sum(axis=1)
+            yhat = rho * Y * (margins < 1) * w[:, None] / len(some)
             if self.t // 3 % 2 == 0:
                 gradient = -yhat.T @ X @ self.D + alpha * Z @ self.D.T @ self.D
                 gradient += 2 * beta * (1 - r) * Z
@@ -137,12 +142,13 @@ class PlainUSSVM:
 
 def case_risk(case, D, Z):
     hinge = np.maximum(0, 1 - case.Y * (case.X @ D @ Z.T + case.b))
-    return np.average(hinge.sum(axis=1), weights=case.w)
+    return np.average((case.rho * hinge).sum(axis=1), weights=case.w)
 
 
 @each(alpha=[0.0, 0.2], variant=VARIANTS, n_classes=[2, 3], kind=KINDS, batch=[1, 3])
 def test_algorithm_1(alpha, variant, n_classes, kind, batch):
-    case = Problem(alpha, variant, n_classes, kind, batch)
+    rho = 1.0 if kind is np.asarray else 3.0
+    case = Problem(alpha, variant, n_classes, kind, batch, positive_weight=rho)
     plain, ours, rng = PlainUSSVM(case), np.random.default_rng(7), np.random.default_rng(7)
     dictionaries = []
     for i in range(3):
@@ -298,6 +304,28 @@ def test_weights_and_classes():
         quick(class_weight="balanced").fit(X, y[:, None] == np.arange(10))
 
 
+@each(rows=[1, 30])
+def test_heavier_positives(rows, monkeypatch):
+    monkeypatch.setattr(ussvm_rows, "MANY_ROWS", 400 * rows)
+    X, y = DIGITS[0][:400], DIGITS[1][:400]
+    shared = USSVMClassifier(dictionary=some_dictionary(64, 8), beta=0.01, tol=1e-8)
+    model = clone(shared).set_params(positive_weight=3.0).fit(X, y)
+    for k in range(3):  # the same by weights of rows, whose sum is another
+        weights = np.where(y == k, 3.0, 1.0)
+        other = clone(shared).set_params(beta=0.01 / weights.mean()).fit(X, y == k, weights)
+        np.testing.assert_allclose(other.codes_.toarray()[0], model.codes_.toarray()[k], atol=1e-4)
+        assert other.objective_[-1] * weights.mean() == pytest.approx(
+            clone(model).fit(X, y == k).objective_[-1], rel=1e-6
+        )
+
+
+def test_heavier_positives_where_atoms_are_few():
+    X, y = DIGITS
+    light, heavy = (quick(n_atoms=2, positive_weight=w, max_iter=40).fit(X, y) for w in (1.0, 3.0))
+    assert heavy.score(X, y) > light.score(X, y) + 0.05
+    assert (heavy.codes_.getnnz(axis=1) > 0).sum() > (light.codes_.getnnz(axis=1) > 0).sum()
+
+
 @each(labels=[False, True])
 def test_one_class_more(labels):
     X, y = DIGITS[0][:900], DIGITS[1][:900]
@@ -331,6 +359,39 @@ def test_a_third_class_for_two():
     scores = model.decision_function(X)
     np.testing.assert_array_equal(scores[:100, :2].argmax(axis=1), label)
     assert ((scores[:, 2] > 0) == (y == 2)).mean() > 0.9
+
+
+@each(kind=KINDS, dtype=[float, np.float32], s=[3, 300])
+def test_scores_of_many_classes(kind, dtype, s):
+    rng = np.random.default_rng(0)
+    X, D = rng.normal(size=(150, 20)).astype(dtype), some_dictionary(20, 30).astype(dtype)
+    X[rng.random(X.shape) < 0.3] = 0
+    codes = sparse.random(s, 30, 0.05, format="csr", random_state=0, dtype=dtype)
+    b = rng.normal(size=s).astype(dtype)
+    expected = X.astype(float) @ (D.astype(float) @ codes.toarray().T) + b
+    close = {"rtol": 1e-4, "atol": 1e-5} if dtype == np.float32 else {"atol": 1e-12}
+    scores = shared_code_scores(kind(X), D, codes, b)
+    assert scores.dtype == dtype
+    np.testing.assert_allclose(scores, expected, **close)
+    np.testing.assert_allclose(answer_scores(X @ D, codes, b), expected, **close)
+    # Many classes: the atoms are asked first, and no map of every class is made.
+    with mock.patch.object(type(codes), "__matmul__", autospec=True) as product:
+        product.side_effect = RuntimeError
+        with pytest.raises(RuntimeError):
+            shared_code_scores(X, D, codes, b)
+    assert product.call_args.args[1].shape == ((30, 64) if s == 300 else (30, 20))
+
+
+def test_nonnegative_codes_stay_so_with_one_class_more():
+    X, y = IRIS
+    two = quick(nonnegative=True).fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="its opposite is no code for the first"):
+        two.add_class(X, y == 2, 2)
+    assert two.codes_.shape == (1, 6)
+    columns = quick(nonnegative=True).fit(X[:100], y[:100, None] == [0, 1])
+    assert columns.add_class(X, y == 2).codes_.min() >= 0
+    three = quick(nonnegative=True).fit(X, y)
+    assert three.add_class(X, y > 1, 3).codes_.min() >= 0
 
 
 def test_what_atoms_mean():
@@ -428,6 +489,7 @@ BAD_VALUES = {
     "n_nonzero": ([0, 1.5], r"must be an integer in \[1, inf\)"),
     "code_lr": ([0, np.inf], r"must be a number in \(0, inf\)"),
     "atom_lr": ([0, "x"], r"must be a number in \(0, inf\)"),
+    "positive_weight": ([0, -1.0], r"must be a number in \(0, inf\)"),
     "block_iter": ([0, 0.5], r"must be an integer in \[1, inf\)"),
 }
 
@@ -445,7 +507,7 @@ def test_bad_parameters_are_named(name):
         ({"n_nonzero": 7}, "n_nonzero=7 is more than the 6 atoms"),
         ({"n_nonzero": 4, "dictionary": np.eye(4)[:, :3]}, "n_nonzero=4 is more than the 3 atoms"),
         ({"dictionary": np.eye(3)}, r"dictionary has shape \(3, 3\); X has 4 features"),
-        ({"dictionary": USSVMClassifier()}, "is not fitted. Fit it, or give the array"),
+        ({"dictionary": USSVMClassifier()}, "is not fitted. Fit it; where"),
         ({"alpha": 0, "beta": 0}, "alpha=0 and beta=0 leave no penalty"),
     ]
 )
@@ -476,6 +538,11 @@ def test_a_frozen_model_gives_its_dictionary():
     other = USSVMClassifier(dictionary=FrozenEstimator(model), tol=1e-3)
     found = clone(other).fit(X, y)
     np.testing.assert_array_equal(found.dictionary_, model.dictionary_)
+    # A search copies estimators unfitted: a bare one is no dictionary there, a frozen one is.
+    search = GridSearchCV(other, {"beta": [0.01, 0.1]}, cv=2).fit(X, y)
+    np.testing.assert_array_equal(search.best_estimator_.dictionary_, model.dictionary_)
+    with pytest.raises(ValueError, match=r"wrap it in .*FrozenEstimator"):
+        clone(other.set_params(dictionary=model)).fit(X, y)
 
 
 CHANGES = {

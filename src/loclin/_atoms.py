@@ -32,6 +32,7 @@ class AtomsMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     _multilabel: bool
     _stream: Any
     _histories: Any
+    nonnegative: bool
 
     @abstractmethod
     def _solve(self, P: NDArray[Any], signs: NDArray[Any], weights: NDArray[Any]) -> Any:
@@ -55,16 +56,7 @@ class AtomsMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return np.broadcast_to(self.codes_.toarray(), (X.shape[0], *self.codes_.shape))
 
     def _class_scores(self, X: Any) -> NDArray[Any]:
-        s, n_atoms = self.codes_.shape
-        if s <= n_atoms:  # fold the codes and the atoms into one linear map
-            return X @ (self.codes_ @ self.dictionary_.T).T + self.intercept_
-        scores = np.empty((X.shape[0], s), self.dictionary_.dtype)
-        for rows, P in _scores.local_products(X, self.dictionary_.T[None]):
-            scores[rows] = self._coded(P)
-        return scores
-
-    def _coded(self, P: NDArray[Any]) -> NDArray[Any]:
-        return (self.codes_ @ P.T).T + self.intercept_
+        return _scores.shared_code_scores(X, self.dictionary_, self.codes_, self.intercept_)
 
     # Precomputed features.
 
@@ -98,7 +90,8 @@ class AtomsMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             As from `decision_function`.
         """
-        return self._decisions(self._coded(self._validate_precomputed(P)))
+        found = self._validate_precomputed(P)
+        return self._decisions(_scores.answer_scores(found, self.codes_, self.intercept_))
 
     def _validate_precomputed(self, P: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self, "dictionary_")
@@ -170,7 +163,8 @@ class AtomsMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Raises
         ------
         ValueError
-            If y has other values, or the label is missing or known.
+            If y has other values, or the label is missing or known; or if the model has two classes
+            and `nonnegative` codes, where the one code there is cannot be turned round.
         """
         members = np.asarray(y)
         if members.ndim != 1 or not np.isin(members, (0, 1)).all():
@@ -179,11 +173,17 @@ class AtomsMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if self._multilabel == (label is not None) or label in self.classes_.tolist():
             known = "None, as each column is its own" if self._multilabel else "a new one"
             raise ValueError(f"label={label!r} is not valid; use {known}. Known: {self.classes_}.")
+        turned = len(self.intercept_) == 1 and not self._multilabel
+        if turned and self.nonnegative:
+            raise ValueError(
+                "A model of two classes has one code, that of the second; with nonnegative=True "
+                "its opposite is no code for the first. Fit an indicator with a column for each."
+            )
         code, intercept = self.fit_codes(
             X, members.astype(np.int8), precomputed=precomputed, sample_weight=sample_weight
         )
         codes, intercepts = self.codes_, self.intercept_
-        if len(intercepts) == 1 and not self._multilabel:
+        if turned:
             codes = sparse.vstack([-codes, codes])
             intercepts = np.append(-intercepts, intercepts)
         label = len(self.classes_) if self._multilabel else label

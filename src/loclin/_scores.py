@@ -21,6 +21,8 @@ from loclin._jit import read_only
 _BLOCK_BYTES = 2**20
 _CACHED_BYTES = 2**17  # of weights, beside rows
 _CODED_ROWS = 256  # a block of dense rows with sparse codes
+_SHARED_CODE_ROWS = 64  # a block of rows that all have the same sparse codes
+_SPARSE_TERM = 8.0  # time of a term of a sparse product, in those of a dense one
 
 
 def local_products(X: Any, coef: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
@@ -101,6 +103,44 @@ def coded_scores(
     for rows, responses in local_products(X, coef):
         responses += intercept.ravel()
         np.einsum(by, responses.reshape(-1, s, m), codes[rows], out=scores[rows])
+    return scores
+
+
+def shared_code_scores(
+    X: Any, D: NDArray[Any], codes: Any, intercept: NDArray[Any]
+) -> NDArray[Any]:
+    """Score of every scorer whose code is the same at every row: ``codes D' x + b``, (n, s).
+
+    Codes and atoms are folded into one linear map, or the atoms are asked and then the codes:
+    whichever costs less.
+
+    Parameters
+    ----------
+    X : {ndarray, csr} of shape (n, d)
+    D : ndarray of shape (d, m)
+        Atoms as columns.
+    codes : csr of shape (s, m)
+    intercept : ndarray of shape (s,)
+    """
+    (d, m), s = D.shape, codes.shape[0]
+    width = X.nnz / X.shape[0] if sparse.issparse(X) else d
+    if width * s <= width * m + _SPARSE_TERM * codes.nnz:
+        return X @ (codes @ D.T).T + intercept
+    scores = np.empty((X.shape[0], s), D.dtype)
+    size = _SHARED_CODE_ROWS
+    for first in range(0, len(scores), size):
+        rows = slice(first, first + size)
+        answers = (X[rows] @ D).T if sparse.issparse(X) else D.T @ X[rows].T
+        np.add((codes @ answers).T, intercept, out=scores[rows])
+    return scores
+
+
+def answer_scores(P: NDArray[Any], codes: Any, intercept: NDArray[Any]) -> NDArray[Any]:
+    """Scores as of `shared_code_scores`, from the answers of the atoms ``X D``, (n, m)."""
+    scores = np.empty((len(P), codes.shape[0]), P.dtype)
+    for first in range(0, len(P), _SHARED_CODE_ROWS):
+        rows = slice(first, first + _SHARED_CODE_ROWS)
+        np.add((codes @ P[rows].T).T, intercept, out=scores[rows])
     return scores
 
 

@@ -84,8 +84,11 @@ def share_right(found: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
 
 def signs_of(y: NDArray[Any], n_scorers: int) -> NDArray[np.int8]:
     """+1 and -1 (n, s): from labels, one scorer being that of label 1, or from an indicator."""
-    members = y > 0 if y.ndim == 2 else y[:, None] == (np.arange(n_scorers) if n_scorers > 1 else 1)
-    return np.where(members, np.int8(1), np.int8(-1))
+    if y.ndim == 2:
+        members = y > 0
+    else:
+        members = y[:, None] == (np.arange(n_scorers, dtype=y.dtype) if n_scorers > 1 else 1)
+    return 2 * members.view(np.int8) - np.int8(1)
 
 
 def class_weights(

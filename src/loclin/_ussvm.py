@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
@@ -22,12 +23,12 @@ from loclin.solvers.ussvm import DescentFit, DictionaryDescent, first_atoms
 from loclin.solvers.ussvm_codes import (
     CodesFit,
     Penalty,
-    code_problems,
     largest,
     pruned,
     root_mean_square,
     solve_problem,
 )
+from loclin.solvers.ussvm_rows import code_problems
 
 _AUTO_BETA = 0.02
 # tol=0 asks for all passes of the descent, not for codes beyond rounding.
@@ -41,7 +42,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     length. Training minimises, over D, the codes z and the intercepts,
 
         sum_y [ alpha/2 ||D z_y||^2 + beta (r ||z_y||_1 + (1 - r) ||z_y||^2) ]
-            + sum_i w_i sum_y hinge(+-(z_y . D' x_i + b_y)) / sum_i w_i
+            + sum_i w_i sum_y hinge(+-(z_y . D' x_i + b_y)) / sum_i w_i,
 
     one class against the rest (equations 4 and 5), by Algorithm 1; then, for the dictionary found,
     the convex problem of each class (equation 3) to a duality gap. With a `dictionary`, only these
@@ -71,17 +72,22 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         largest are kept, and fitted again as an SVM in the span of their atoms: problem 3 with
         ``beta=0``, and with `alpha` or, if that is 0, with 0.05 times the mean squared norm of the
         kept part of ``D' x`` over n_samples.
+    positive_weight : float, default=1.0
+        What the hinge of a row is multiplied by for the row's own class. More than 1 helps where
+        atoms are few: else the best code of a class that they do not separate from all others is
+        none at all. ``sqrt(n_classes - 1)`` is a good value.
     dictionary : array-like of shape (n_features, n_atoms) or fitted USSVMClassifier, default=None
-        A dictionary to use as it is. For scikit-learn's searches, which copy estimators unfitted,
-        give the array.
-    code_lr : float, default=10.0
+        A dictionary to use as it is. ``sklearn.clone``, and so a search, copies estimators
+        unfitted: there wrap it in ``sklearn.frozen.FrozenEstimator``, or give the array.
+    code_lr : float, default=30.0
         First step of a code, in units of the inverse root mean square of ``D' x``.
     atom_lr : float, default=1.0
         First step of an atom; its length.
     block_iter : int, default=10
         Batches that move the codes before as many move the dictionary (the paper's B).
     max_iter : int, default=100
-        Most passes over the data. With a given dictionary, most steps of the interior-point method.
+        Most passes over the data. With a given dictionary, most steps of the interior-point method;
+        from 8,192 rows on, most rounds, each of which solves the problem of a part of the rows.
     tol : float, default=1e-4
         The learning of the dictionary ends when the objective has not fallen by this much for
         `n_iter_no_change` passes (`average` passes follow); that of codes over a dictionary, when
@@ -138,8 +144,8 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     Notes
     -----
     y may be an indicator matrix of several labels a row; each label is then a problem of its own.
-    On a stream (`partial_fit`) codes are those of the descent, with a tenth of `code_lr`, pruned
-    but not fitted again.
+    On a stream (`partial_fit`) codes are those of the descent, with a thirtieth of `code_lr`,
+    pruned but not fitted again.
 
     References
     ----------
@@ -174,8 +180,9 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         l1_ratio: float = 1.0,
         nonnegative: bool = False,
         n_nonzero: int | None = None,
+        positive_weight: float = 1.0,
         dictionary: Any = None,
-        code_lr: float = 10.0,
+        code_lr: float = 30.0,
         atom_lr: float = 1.0,
         block_iter: int = 10,
         max_iter: int = 100,
@@ -196,6 +203,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         self.l1_ratio = l1_ratio
         self.nonnegative = nonnegative
         self.n_nonzero = n_nonzero
+        self.positive_weight = positive_weight
         self.dictionary = dictionary
         self.code_lr = code_lr
         self.atom_lr = atom_lr
@@ -223,7 +231,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         if self.n_nonzero is not None:
             check_number("n_nonzero", self.n_nonzero, Integral, low=1, open_high=True,
                          hint="or None")  # fmt: skip
-        for name in ("code_lr", "atom_lr"):
+        for name in ("code_lr", "atom_lr", "positive_weight"):
             check_number(name, getattr(self, name), low=0, open_low=True, open_high=True)
         check_number("block_iter", self.block_iter, Integral, low=1, open_high=True)
         if self.alpha == 0 and self.beta == 0:
@@ -235,7 +243,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
             self._check_n_nonzero(given.shape[1])
             P = rows.X @ given
             self.beta_ = self._beta(root_mean_square(P), len(P))
-            problems = code_problems(P, given, self._signs(rows.y), rows.weights, self._penalty())
+            problems = self._problems(P, given, self._signs(rows.y), rows.weights, self._penalty())
             return CodesFit(list(problems), given, self.tol)
         continued = bool(self.warm_start) and hasattr(self, "codes_")
         descent = self._descent(rows, rng, continued, self.code_lr)
@@ -254,7 +262,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         D, found = self.dictionary_, []
         tol = max(self.tol, _SMALLEST_GAP)
         penalty = penalty or self._penalty(self._beta(root_mean_square(P), len(P)))
-        for problem in code_problems(P, D, signs, weights, penalty):
+        for problem in self._problems(P, D, signs, weights, penalty):
             code, intercept = solve_problem(problem, tol).code, problem.intercept
             if not problem.solved(tol):
                 warnings.warn(
@@ -269,6 +277,10 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
             found.append((code, intercept, problem.gap))
         codes, intercepts, gaps = map(np.array, zip(*found, strict=True))
         return sparse.csr_matrix(codes.astype(D.dtype)), intercepts.astype(D.dtype), gaps
+
+    def _problems(self, P: NDArray[Any], D: NDArray[Any], signs: NDArray[Any],
+                  weights: NDArray[Any], penalty: Penalty) -> Iterator[Any]:  # fmt: skip
+        return code_problems(P, D, signs, weights, penalty, float(self.positive_weight))
 
     def _beta(self, unit: float, n_samples: int) -> float:
         """Return beta; `unit` is the root mean square of the precomputed features."""
@@ -289,8 +301,8 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
             return None
         if hasattr(given, "fit"):
             raise ValueError(
-                f"dictionary={given!r} is not fitted. Fit it, or give the array dictionary_; "
-                "scikit-learn's clone makes unfitted copies."
+                f"dictionary={given!r} is not fitted. Fit it; where scikit-learn's clone unfits "
+                "it, wrap it in sklearn.frozen.FrozenEstimator, or give the array dictionary_."
             )
         D = check_array(given, dtype=X.dtype, input_name="dictionary")
         if D.shape[0] != X.shape[1]:
@@ -334,6 +346,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         descent = DictionaryDescent(
             atoms, codes, intercept, unit, self._penalty(), code_lr=code_lr,
             atom_lr=atom_lr, block_iter=self.block_iter,
+            positive_weight=float(self.positive_weight),
         )  # fmt: skip
         histories = getattr(self, "_histories", None)
         if continued and histories is not None:
@@ -345,7 +358,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
         if self._stream is None:
             # Large steps find dictionaries, but leave the codes themselves too noisy.
-            self._stream = self._descent(rows, rng, hasattr(self, "codes_"), self.code_lr / 10)
+            self._stream = self._descent(rows, rng, hasattr(self, "codes_"), self.code_lr / 30)
             self._n_seen = 0
         self._n_seen += len(rows.y)
         stream = self._stream

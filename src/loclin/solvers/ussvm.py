@@ -15,6 +15,7 @@ and the one by D is ``-x (yhat Z) + alpha D Z'Z`` (equation 10 has the wrong sig
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,9 @@ from scipy import sparse
 from loclin._rows import Rows, mean_squared_norm
 from loclin._targets import signs_of
 from loclin.solvers.ussvm_codes import Penalty
+
+# Rows of batches that are gathered at once stay near the processor.
+_GATHERED_BYTES = 2**19
 
 
 class DictionaryDescent:
@@ -45,16 +49,18 @@ class DictionaryDescent:
         With ``atom_lr=0`` the dictionary is given.
     block_iter : int
         Batches that move the codes before as many move the dictionary.
+    positive_weight : float
+        What the losses of a scorer's positive rows are multiplied by.
     """
 
     def __init__(self, atoms: NDArray[Any], codes: NDArray[Any], intercept: NDArray[Any],
                  unit: float, penalty: Penalty, *, code_lr: float, atom_lr: float,
-                 block_iter: int) -> None:  # fmt: skip
+                 block_iter: int, positive_weight: float = 1.0) -> None:  # fmt: skip
         self.atoms, self.intercept = atoms.copy(), intercept.copy()
         # z = u - v; at least one of the two is zero.
         self.u, self.v = np.maximum(codes, 0), np.maximum(-codes, 0)
         self.unit, self.penalty, self.block_iter = unit, penalty, block_iter
-        self.code_lr, self.atom_lr = code_lr, atom_lr
+        self.code_lr, self.atom_lr, self.positive_weight = code_lr, atom_lr, positive_weight
         tiny = np.finfo(atoms.dtype).tiny
         # Sums of squared gradients, by coefficient, intercept and atom.
         atom_history = np.full(len(atoms), tiny, atoms.dtype)
@@ -71,19 +77,32 @@ class DictionaryDescent:
     def iterate(self, rows: Rows, batch_size: int, rng: np.random.Generator,
                 *, average: bool = False) -> float:  # fmt: skip
         """Pass over the rows once. Return the objective, a running estimate."""
-        X, y, weights, _ = rows
-        total = 0.0
-        order = rng.permutation(len(y))
-        for first in range(0, len(y), batch_size):
-            some = order[first : first + batch_size]
-            signs = signs_of(y[some], len(self.u)).astype(X.dtype)
-            total += self._move(X[some], signs, weights[some])
+        total = np.zeros(len(self.u))
+        for batch in self._batches(rows, batch_size, rng):
+            total += self._move(*batch)
             if average:
-                self.sums = self.atoms.copy() if self.sums is None else self.sums + self.atoms
+                self.sums = np.zeros_like(self.atoms) if self.sums is None else self.sums
+                self.sums += self.atoms
                 self.n_averaged += 1
         self.at_rest = False
-        loss = total / float(weights.sum(dtype=np.float64))
+        loss = float(total.sum()) / float(rows.weights.sum(dtype=np.float64))
         return loss + self.penalty.value(self.atoms.T, self.codes)
+
+    def _batches(self, rows: Rows, batch_size: int,
+                 rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:  # fmt: skip
+        """Yield rows, signs and weights of random batches; several are gathered at once."""
+        X, y, weights, _ = rows
+        order = rng.permutation(len(y))
+        row_bytes = max(1, X.shape[1] * X.dtype.itemsize)
+        size = batch_size * max(1, _GATHERED_BYTES // (batch_size * row_bytes))
+        for first in range(0, len(y), size):
+            some = order[first : first + size]
+            gathered = X[some], signs_of(y[some], len(self.u)).astype(X.dtype), weights[some]
+            if len(some) <= batch_size:
+                yield gathered
+                continue
+            for at in range(0, len(some), batch_size):
+                yield tuple(part[at : at + batch_size] for part in gathered)
 
     def rest(self) -> Self:
         """Let the next pass only measure gradients, so that the steps after it are not the longest.
@@ -93,27 +112,38 @@ class DictionaryDescent:
         self.at_rest = True
         return self
 
-    def _move(self, X: Any, signs: NDArray[Any], weights: NDArray[Any]) -> float:
-        """Take the step of a batch; return its summed losses."""
+    def _move(self, X: Any, signs: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
+        """Take the step of a batch; return the summed losses of every scorer."""
         codes = self.codes
         P = X @ self.atoms.T
-        margins = signs * (P @ codes.T + self.intercept)
-        losses = np.maximum(0, 1 - margins)
+        losses = P @ codes.T
+        losses += self.intercept
+        losses *= signs
+        np.maximum(0, np.subtract(1, losses, out=losses), out=losses)
         # the negative of yhat, equation 8
-        slopes = -signs * (margins < 1) * (weights / weights.size)[:, None]
+        slopes = (losses > 0).astype(losses.dtype)
+        slopes *= signs
+        slopes *= (weights / -weights.size)[:, None]
+        if self.positive_weight != 1:
+            by_sign = np.where(signs > 0, X.dtype.type(self.positive_weight), X.dtype.type(1))
+            slopes *= by_sign
+            losses *= by_sign
         on_codes = self.n_batches // self.block_iter % 2 == 0 or not self.atom_lr
         self.n_batches += 1
         if on_codes:
-            self._move_codes(slopes.T @ P, slopes.sum(axis=0), codes)
+            by_intercept = np.ones_like(weights) @ slopes  # as a sum, but faster
+            self._move_codes(slopes.T @ P, by_intercept, codes)
         else:
             self._move_atoms(_product(slopes @ codes, X), codes)
-        return float(weights @ losses.sum(axis=1))
+        return weights @ losses
 
     def code_gradient(self, loss_gradient: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
         """Gradient of the smooth terms by the codes (equation 7 without the l1 term)."""
-        gradient = loss_gradient + 2 * self.penalty.ridge * codes
+        gradient = loss_gradient
+        if self.penalty.ridge:
+            gradient = gradient + 2 * self.penalty.ridge * codes
         if self.penalty.alpha:
-            gradient += self.penalty.alpha * (codes @ self.atoms) @ self.atoms.T
+            gradient = gradient + self.penalty.alpha * (codes @ self.atoms) @ self.atoms.T
         return gradient
 
     def atom_gradient(self, loss_gradient: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
@@ -126,29 +156,36 @@ class DictionaryDescent:
                     codes: NDArray[Any]) -> None:  # fmt: skip
         gradient = self.code_gradient(loss_gradient, codes)
         code_history, intercept_history, _ = self.histories
-        code_history += gradient**2
-        intercept_history += by_intercept**2
+        code_history += gradient * gradient
+        intercept_history += by_intercept * by_intercept
         if self.at_rest:
             return
-        step = self.code_lr / self.unit / np.sqrt(code_history)
-        u = np.maximum(self.u - step * (gradient + self.penalty.l1), 0)
+        step = np.sqrt(code_history)
+        np.divide(self.code_lr / self.unit, step, out=step)
+        shrink, move = step * self.penalty.l1, np.multiply(step, gradient, out=step)
+        u = self.u - shrink
+        u -= move
+        np.maximum(u, 0, out=u)
         if not self.penalty.nonnegative:
-            v = np.maximum(self.v - step * (self.penalty.l1 - gradient), 0)
+            v = self.v - shrink
+            v += move
+            np.maximum(v, 0, out=v)
             both = np.minimum(u, v)
-            u, self.v = u - both, v - both
+            u -= both
+            v -= both
+            self.v = v
         self.u = u
         self.intercept -= self.code_lr * by_intercept / np.sqrt(intercept_history)
 
     def _move_atoms(self, loss_gradient: NDArray[Any], codes: NDArray[Any]) -> None:
         gradient = self.atom_gradient(loss_gradient, codes)
         atom_history = self.histories[2]
-        atom_history += np.einsum("jf,jf->j", gradient, gradient)
+        atom_history += _square_norms(gradient)
         if self.at_rest:
             return
         gradient *= (self.atom_lr / np.sqrt(atom_history))[:, None]
         self.atoms -= gradient
-        norms = np.sqrt(np.einsum("jf,jf->j", self.atoms, self.atoms))
-        self.atoms /= np.maximum(norms, 1)[:, None]
+        self.atoms /= np.sqrt(np.maximum(_square_norms(self.atoms), 1))[:, None]
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes: the mean of the atoms since averaging began, the codes as they are."""
@@ -193,6 +230,11 @@ def first_atoms(rows: Rows, n_scorers: int, n_atoms: int, rng: np.random.Generat
         spread = np.sqrt(mean_squared_norm(X) / X.shape[1]) or 1.0
         atoms = np.vstack([atoms, drawn - w @ X + X.dtype.type(0.01 * spread) * noise])
     return atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
+
+
+def _square_norms(M: NDArray[Any]) -> NDArray[Any]:
+    """Squared lengths of rows: as einsum gives them, but twice as fast."""
+    return np.square(M) @ np.ones(M.shape[1], M.dtype)
 
 
 def _product(left: NDArray[Any], X: Any) -> NDArray[Any]:

@@ -12,8 +12,8 @@ positive), however much the atoms resemble each other; a step solves one system 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,15 +86,18 @@ class CodeProblem:
     penalty : Penalty
     Q : ndarray of shape (A, A)
         ``penalty.quadratic(D)``.
+    total : float, default=None
+        What the losses are divided by; None takes the sum of the weights.
     """
 
     def __init__(self, P: NDArray[Any], target: NDArray[Any], weights: NDArray[Any],
-                 penalty: Penalty, Q: NDArray[Any]) -> None:  # fmt: skip
+                 penalty: Penalty, Q: NDArray[Any],
+                 total: float | None = None) -> None:  # fmt: skip
         n, m = len(P), P.shape[1] - 1
         # All is n times the objective, so that multipliers are of the size of 1.
         self.P, self.y = P, target.astype(np.float64)
         self.w = weights.astype(np.float64)
-        self.w *= n / self.w.sum()
+        self.w *= n / (total or self.w.sum())
         self.l1, self.nonnegative = n * penalty.l1, penalty.nonnegative
         self.Q = np.zeros((m + 1, m + 1))
         self.Q[:m, :m] = n * Q
@@ -116,6 +119,17 @@ class CodeProblem:
         excess, losses, slopes = np.ones(n), np.ones(n), np.full_like(self.parts, slope)
         self.pairs = [(self.w / 2, excess), (self.w / 2, losses), (self.parts, slopes)]
         self.n_products = 2 * n + self.parts.size
+
+    @property
+    def features(self) -> NDArray[Any]:
+        """The precomputed features, (n, A)."""
+        return self.P[:, :-1]
+
+    def again(self, penalty: Penalty, D: NDArray[Any],
+              kept: NDArray[np.intp] | None = None) -> Self:  # fmt: skip
+        """Return the problem of the same rows with another penalty, on the atoms kept."""
+        P = self.P if kept is None else self.P[:, np.append(kept, -1)]
+        return type(self)(P, self.y, self.w, penalty, penalty.quadratic(D), len(P))
 
     def solved(self, tol: float) -> bool:
         """Tell whether the gap is at most `tol` of the objective."""
@@ -249,13 +263,13 @@ class CodesFit:
 
     Parameters
     ----------
-    problems : list of CodeProblem
+    problems : list of CodeProblem or ManyRowsProblem
     dictionary : ndarray of shape (d, A)
     tol : float
         Gap to reach, as a part of the objective.
     """
 
-    def __init__(self, problems: Sequence[CodeProblem], dictionary: NDArray[Any],
+    def __init__(self, problems: Sequence[Any], dictionary: NDArray[Any],
                  tol: float) -> None:  # fmt: skip
         self.problems, self.dictionary, self.tol = problems, dictionary, tol
 
@@ -268,7 +282,7 @@ class CodesFit:
     def iterate(self, *, average: bool) -> float:
         """Take a step of every problem that is not solved; return the sum of the objectives."""
         for problem in self.problems:
-            if not problem.solved(self.tol):
+            if not problem.solved(self.tol) and problem.n_steps < _MOST_STEPS:
                 problem.step(self.tol)
         return float(sum(problem.value for problem in self.problems))
 
@@ -294,15 +308,7 @@ def root_mean_square(P: NDArray[Any]) -> float:
     return float(np.sqrt(np.einsum("ij,ij->", P, P, dtype=np.float64) / P.size)) or 1.0
 
 
-def code_problems(P: NDArray[Any], D: NDArray[Any], signs: NDArray[Any], weights: NDArray[Any],
-                  penalty: Penalty) -> Iterator[CodeProblem]:  # fmt: skip
-    """Yield the problem of every scorer: a column of `signs` (n, s)."""
-    Q, features = penalty.quadratic(D), with_ones(P)
-    for target in signs.T:
-        yield CodeProblem(features, target, weights, penalty, Q)
-
-
-def solve_problem(problem: CodeProblem, tol: float) -> CodeProblem:
+def solve_problem(problem: Any, tol: float) -> Any:
     """Step until the gap is `tol` of the objective (at least 1e-9), or steps are useless."""
     tol = max(tol, 1e-9)
     while not problem.solved(tol) and problem.n_steps < _MOST_STEPS:
@@ -310,7 +316,7 @@ def solve_problem(problem: CodeProblem, tol: float) -> CodeProblem:
     return problem
 
 
-def pruned(problem: CodeProblem, D: NDArray[Any], n_nonzero: int, penalty: Penalty,
+def pruned(problem: Any, D: NDArray[Any], n_nonzero: int, penalty: Penalty,
            tol: float) -> tuple[NDArray[Any], float]:  # fmt: skip
     """Keep the largest coefficients of a solved problem, and fit these again with ``beta = 0``.
 
@@ -327,8 +333,7 @@ def pruned(problem: CodeProblem, D: NDArray[Any], n_nonzero: int, penalty: Penal
     stricter = penalty
     while penalty.l1 and np.count_nonzero(problem.code) > 2 * n_nonzero:
         stricter = stricter._replace(beta=2 * stricter.beta)
-        Q = stricter.quadratic(D)
-        following = CodeProblem(problem.P, problem.y, problem.w, stricter, Q)
+        following = problem.again(stricter, D)
         if np.count_nonzero(solve_problem(following, tol).code) < n_nonzero:
             break
         problem = following
@@ -338,10 +343,10 @@ def pruned(problem: CodeProblem, D: NDArray[Any], n_nonzero: int, penalty: Penal
     code = np.zeros_like(problem.code)
     if not len(kept):
         return code, problem.intercept
-    P, D = problem.P[:, np.append(kept, -1)], D[:, kept]
-    norm2 = float(np.einsum("ij,ij->", P[:, :-1], P[:, :-1])) / len(P)
-    refit = Penalty(penalty.alpha or auto_alpha(norm2, len(P)), 0.0, 1.0, penalty.nonnegative)
-    again = CodeProblem(P, problem.y, problem.w, refit, refit.quadratic(D))
+    P = problem.features[:, kept]
+    norm2 = float(np.einsum("ij,ij->", P, P, dtype=np.float64)) / len(P)
+    alpha = penalty.alpha or auto_alpha(norm2, len(P))
+    again = problem.again(Penalty(alpha, 0.0, 1.0, penalty.nonnegative), D[:, kept], kept)
     code[kept] = solve_problem(again, tol).code
     return code, again.intercept
 

@@ -1,0 +1,32 @@
+"""Times of US-SVM, on few rows."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from benchmarks import ussvm_limits
+
+
+def test_a_new_class(monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(21), 20)
+    X = rng.normal(size=(21, 30))[y] + rng.normal(size=(420, 30))
+    monkeypatch.setattr(ussvm_limits, "load", lambda name: SimpleNamespace(X_train=X, y_train=y))
+    for name, value in {"N_NEGATIVES": 900, "N_POSITIVES": 100, "N_ATOMS": [40]}.items():
+        monkeypatch.setattr(ussvm_limits, name, value)
+    found = ussvm_limits.main(["newclass"])
+    assert len(found) == len(ussvm_limits.WAYS) + 2
+    assert found["40 atoms, all atoms"][1] > 70
+    assert found["LinearSVC, hinge"][1] > 70
+    assert "40 atoms, 5 nonzeros: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("n_classes", [4, 60])
+def test_prediction(n_classes, monkeypatch):
+    for name, value in {"N_CLASSES": n_classes, "N_ROWS": 130, "WIDTHS": [8]}.items():
+        monkeypatch.setattr(ussvm_limits, name, value)
+    found = ussvm_limits.main(["predict"])["predict | 8 | float32"]
+    assert found["bytes dense"] == 8 * 4 * n_classes
+    assert found["bytes codes"] == (5 * 8 + 4) * n_classes + 4
+    assert min(found.values()) > 0
