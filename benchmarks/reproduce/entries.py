@@ -221,13 +221,11 @@ def ussvm_table_1(data: str, cache: Cache) -> dict[str, Any]:
 
 
 def ussvm_entries() -> Iterator[Entry]:
-    # sets by figure, where the module has them so
-    sets = {what: names for what, names in ussvm_tables.SETS.items() if isinstance(names, list)}
-    for what in ("transfer", "joint"):
-        for data in sets.get(what, []):
-            run, minutes = partial(ussvm_figure, what, data), 25 if what == "transfer" else 15
+    for what, minutes in {"transfer": 25, "joint": 15}.items():
+        for data in ussvm_tables.SETS[what]:
+            run = partial(ussvm_figure, what, data)
             yield Entry("ussvm", "figure 1", f"{what} of {data}", "curves", run, minutes)
-    for data in sets.get("table1", []):
+    for data in ussvm_tables.SETS["table1"]:
         yield Entry("ussvm", "like table 1", data, "US-SVM", partial(ussvm_table_1, data), 10)
     for figure, data, run, minutes in figures_ussvm.PANELS:
         yield Entry("ussvm", figure, data, "curves", run, minutes)

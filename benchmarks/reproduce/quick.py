@@ -35,11 +35,6 @@ ROWS, TEST_ROWS, COLUMNS = 250, 300, 500
 PREPARE = {name: choices.PREPARE[name] for name in ("standardise", "unit rows, centre")}
 SEARCH = {"FOLDS": 2, "COARSE": (-3,), "LIMITS": (-4, -2), "PREPARE": PREPARE}
 PLANES = dict.fromkeys(occ_tables.SETS, (2, 5))
-USSVM = {
-    name: value
-    for name, value in {"TABLE_1_ATOMS": [100], "ALPHAS": [0.0, 1e-2], "MOST_JOINT": 300}.items()
-    if hasattr(ussvm_tables, name)
-}
 TRIED = {solver: tried[:1] for solver, tried in l3m_figures.TRIED.items()}
 TABLES = (ml3_tables, occ_tables, sapl_tables, l3m_tables)
 MODULES = (choices, *TABLES, l3m_figures, occ_figures, sapl_figures, ussvm_tables, defaults,
@@ -71,8 +66,9 @@ CHANGED: dict[Any, dict[str, Any]] = {
         "COSTS": [1e-2],
         "N_ATOMS": [36],
         "FACTORS": [1.0],
+        "ALPHAS": [0.0, 1e-2],
         "VARIANTS": {"US-SVM": {}},
-        **USSVM,
+        "TABLE_1_ATOMS": [100],
     },
     shapes: {"GRID": 20},
     entries: {"SEEDS": dict.fromkeys(entries.SEEDS, 1), "SPLITS": dict.fromkeys(entries.SPLITS, 1)},
