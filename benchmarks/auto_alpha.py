@@ -20,7 +20,7 @@ from scipy import sparse
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from benchmarks.ml3_tables import PREPROCESSING
+from benchmarks.choices import PREPROCESSING
 from loclin import ML3Classifier
 from loclin.datasets import load
 

@@ -18,10 +18,17 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, train_test_split
-from sklearn.preprocessing import FunctionTransformer, Normalizer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from threadpoolctl import threadpool_limits
 
-from benchmarks.ml3_tables import PREPROCESSING, one_thread
 from loclin.datasets import load
+
+PREPROCESSING: dict[str, Any] = {
+    "standardise": StandardScaler,
+    "centre, unit rows": lambda: make_pipeline(StandardScaler(with_std=False), Normalizer()),
+    "unit rows, centre": lambda: make_pipeline(Normalizer(), StandardScaler(with_std=False)),
+}
 
 PREPARE = {"raw": FunctionTransformer, "unit rows": Normalizer, **PREPROCESSING}
 COARSE = (-4, -2, 0)  # half decades: factors 0.01, 0.1, 1
@@ -90,14 +97,24 @@ class Cache:
         return result
 
 
+def one_thread(function: Any) -> Any:
+    """Run the function with every thread pool pinned to one thread."""
+
+    def pinned(*args: Any, **kwargs: Any) -> Any:
+        with threadpool_limits(limits=1):
+            return function(*args, **kwargs)
+
+    return pinned
+
+
 def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     """One thread; no warnings of passes used up and of sizes cut to the data."""
 
-    def run(*args: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.filterwarnings("ignore", ".*is too large")
-            return function(*args)
+            return function(*args, **kwargs)
 
     return one_thread(run)
 

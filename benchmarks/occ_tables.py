@@ -1,4 +1,4 @@
-"""Table 2 and Figure 2 of Learning anchor planes for classification (Zhang et al., 2011).
+"""Table 2 of Learning anchor planes for classification (Zhang et al., 2011).
 
 Everything is chosen by 5-fold cross-validation on the training split: preprocessing and strength
 (from a coarse grid), then the loss, where the anchors come from, the coding's own knobs one by one,
@@ -9,8 +9,8 @@ by the final fits only, one for each seed.
 
 MNIST: the figures that count are on the first 40,000 training rows, as in the paper.
 
-Run ``LOCLIN_DATA=FOLDER python -m benchmarks.occ_tables table2 [mnist usps letter] --json FILE``
-or ``... figure2 ... --plot FILE.png``. A stopped run goes on from its JSON file (one run a file).
+Run ``LOCLIN_DATA=FOLDER python -m benchmarks.occ_tables table2 [mnist usps letter] --json FILE``.
+A stopped run goes on from its JSON file (one run a file). Figure 2 is in `occ_figures`.
 ``... diagnose ... --rows ROW`` prints what tuning on the test split would give, as an explanation.
 """
 
@@ -160,16 +160,6 @@ ROWS = {
         "codes", tangents, cells(4096, 1.64, None, None), (), IMPROVED, on_request=True),
 }
 # fmt: on
-# Training seconds of Table 3, on (MNIST, USPS, LETTER).
-SECONDS = {
-    "Linear SVM": (1.5, 0.26, 0.18),
-    "LIB-LLSVM + G-OCC": (113.38, 5.78, 4.14),
-    "PEG-LLSVM + G-OCC": (125.03, 14.50, 2.02),
-    "LIB-LLSVM + C-OCC": (224.09, 25.61, 1.66),
-    "PEG-LLSVM + C-OCC": (273.70, 23.31, 0.85),
-    "LL-SVM": (81.7, 6.2, 4.2),
-}
-FIGURE_2 = [name for name in ROWS if "LLSVM" in name and not ROWS[name].on_request]
 PLANES = {
     "usps": (5, 10, 20, 40, 60, 80, 95),
     "letter": (2, 4, 6, 8, 10, 12, 14, 16),
@@ -327,7 +317,6 @@ def table_2(problem: Problem, names: list[str], options: Any, cache: Cache) -> N
     """Choose, fit and print, system by system."""
     seeds, jobs = options.seeds, options.jobs
     sizes = {problem.counted} if options.counted else {problem.counted, len(problem.X)}
-    column = COLUMNS.index(problem.name)
     for name in names:
         size, paper = ROWS[name].cells[problem.name]
         choice = choice_of(name, problem, cache, jobs)
@@ -347,9 +336,6 @@ def table_2(problem: Problem, names: list[str], options: Any, cache: Cache) -> N
                 f"{verdict(mean, std, paper)}; fit {seconds[0]:.2f} s ({ratio[0]:.1f} x linear), "
                 f"predict {seconds[1]:.3f} s ({ratio[1]:.1f} x)"
             )
-            if counted and name in SECONDS:
-                theirs = SECONDS[name][column]
-                line += f"; paper: {theirs} s, {theirs / SECONDS['Linear SVM'][column]:.0f} x"
             print(line, flush=True)
 
 
@@ -385,66 +371,23 @@ def diagnose(problem: Problem, names: list[str], options: Any, cache: Cache) -> 
         )
 
 
-def figure_2(problem: Problem, planes: Any, jobs: int, cache: Cache) -> dict[str, list[float]]:
-    """Errors (seed 0) by planes, with Table 2's choice, whose strength is in units of norm^2/n."""
-    curves = {}
-    for name in FIGURE_2:
-        chosen = choice_of(name, problem, cache, jobs)
-
-        def curve(name: str = name, chosen: Any = chosen) -> list[float]:
-            found = Parallel(jobs)(
-                delayed(quiet(final_fit))(ROWS[name], m, problem, problem.counted, chosen, 0)
-                for m in planes
-            )
-            return [run[0] for run in found]
-
-        settings = settings_of(name, problem, 0) | {"choice": chosen, "planes": planes}
-        curves[name] = cache(f"{problem.name} | {name} | figure 2", settings, curve)
-        for m, error in zip(planes, curves[name], strict=True):
-            print(f"{problem.name}, {name} [{m}]: {error:.2f} %", flush=True)
-    return curves
-
-
-def plot(results: dict[str, Any], path: Path) -> None:
-    """Draw one panel a set."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(results), figsize=(4.5 * len(results), 3.6), squeeze=False)
-    for axis, (name, (planes, curves)) in zip(axes[0], results.items(), strict=True):
-        for system, curve in curves.items():
-            axis.plot(planes, curve, marker="o", markersize=3, label=system)
-        axis.set(title=name.upper(), xlabel="planes", ylabel="test error, %")
-    axes[0, 0].legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
-
-
 def main(arguments: list[str] | None = None) -> None:
-    """Run the table or the figure."""
+    """Run the table, or explain it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["table2", "figure2", "diagnose"])
+    parser.add_argument("what", choices=["table2", "diagnose"])
     parser.add_argument("sets", nargs="*", choices=[[], *SETS], default=[])
     parser.add_argument("--rows", nargs="+", choices=list(ROWS), metavar="ROW")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--planes", type=int, nargs="+")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--counted", action="store_true", help="leave out the figures beside")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--plot", type=Path)
     options = parser.parse_args(arguments)
-    cache, curves = Cache(options.json), {}
+    cache = Cache(options.json)
     for name in options.sets or SETS:
         problem = problem_named(name, COUNTED.get(name))
-        if options.what in ("table2", "diagnose"):
-            told = [n for n in ROWS if ROWS[n].cells[problem.name][1] and not ROWS[n].on_request]
-            run = table_2 if options.what == "table2" else diagnose
-            run(problem, options.rows or told, options, cache)
-        else:
-            planes = options.planes or PLANES[problem.name]
-            curves[problem.name] = planes, figure_2(problem, planes, options.jobs, cache)
-    if options.plot and curves:
-        plot(curves, options.plot)
+        told = [n for n in ROWS if ROWS[n].cells[problem.name][1] and not ROWS[n].on_request]
+        run = table_2 if options.what == "table2" else diagnose
+        run(problem, options.rows or told, options, cache)
 
 
 if __name__ == "__main__":

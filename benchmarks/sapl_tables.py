@@ -1,17 +1,16 @@
-"""Tables 2 and 3, Figures 1 to 3 of LLC-SAPL (Mao et al., 2015): 100 anchors, 8 of them a row.
+"""Tables 2 and 3 of LLC-SAPL (Mao et al., 2015): 100 anchors, 8 of them a row.
 
 Everything is chosen by 5-fold cross-validation on the training split: preprocessing and strength,
 the width of the code or the kernel, the step of the anchors, and a finer strength (`choices`). Sets
 of more than 10,000 rows choose on so many (MNIST: 3,000). The test split is used by the final fits
 only, one for each seed. Banana has no test split: each seed draws its own, a third of the rows,
-and chooses anew on the rest. Figure 1 is on two sine signals, with four anchors.
+and chooses anew on the rest. The figures are in `sapl_figures`.
 
 LCC+SVM is a linear SVM on the localised soft assignment that the other systems use, which is what
 the model becomes with fixed anchors and W = 0; the bandwidth is a factor of "auto" of the coding.
 
 Run ``LOCLIN_DATA=FOLDER python -m benchmarks.sapl_tables table2 [banana usps ...] --json FILE``,
-or ``... table3``, ``... figure1 --plot FILE.png``, ``... figure2``, ``... figure3``. A stopped run
-goes on from its JSON file (one run a file).
+or ``... table3``. A stopped run goes on from its JSON file (one run a file).
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ N_ANCHORS, N_NEIGHBORS = {"sine": 4}, 8  # else 100 anchors
 SEEDS = {"mnist": 3}  # else 10
 CV_ROWS = {"mnist": 3000}  # else 10,000
 PASSES = {"mnist": 40}  # else 200, at most: they end when the objective stays
-M = (2, 5, 10, 20, 40, 60, 80, 100, 140, 180)  # of Figure 2
 BANDWIDTH = Knob("bandwidth", 1.0, 2, 1 / 64, 64)
 STEP = Knob("anchor_lr", 1.0, 2, 1 / 4, 4)
 GAMMA = Knob("gamma", 1.0, 2, 1 / 64, 64)
@@ -80,7 +78,6 @@ ROWS = {
     "LLC-SAPL_lcc": Row("sapl lcc", (90.15, 95.03, 92.63, 88.27, 86.36), (BANDWIDTH, STEP)),
 }
 SEEDLESS = ("linear", "kernel")
-FIGURE_1, CURVES = ("LLSVM", "LLC-SAPL", "Kernel SVM"), ("LLSVM", "LLC-SAPL")
 # Kernel SVM's prediction seconds over those of LLC-SAPL, in the paper's Table 3.
 RATIOS = dict(zip(SETS, (21, 420, 90, 135, 115), strict=True))
 
@@ -298,173 +295,22 @@ def table_3(name: str, options: Any, cache: Cache) -> None:
     )
 
 
-def figure_1(options: Any, cache: Cache) -> None:
-    """Errors and boundaries of three systems on the sine signals."""
-    problem, run, models = problem_of("sine"), quiet(accuracy), {}
-    for name in FIGURE_1:
-        choice = choice_of(name, problem, cache, options.jobs)
-        print(f"sine, {name}: {shown_choice(choice)}", flush=True)
-        seeds = range(1 if ROWS[name].how in SEEDLESS else options.seeds or 10)
-        errors = [100 - run(ROWS[name], problem, choice, seed)[0] for seed in seeds]
-        A, _ = prepared(problem, choice)
-        system = System(ROWS[name], "sine", A, problem.y, choice["knobs"], 0)
-        model = system.learner(10 ** (choice["k"] / 2)).fit(A, problem.y)
-        scaler = PREPARE[choice["prepare"]]().fit(problem.X)
-        if ROWS[name].how == "kernel":
-            marked = problem.X[model.support_]
-        else:
-            marked = model.anchors_ if name == "LLC-SAPL" else system.coding.anchors_
-            if hasattr(scaler, "inverse_transform"):
-                marked = scaler.inverse_transform(marked)
-        models[name] = model, scaler, marked
-        vectors = f"; {len(model.support_):,} support vectors" if hasattr(model, "support_") else ""
-        print(
-            f"  {name}: error {np.mean(errors):.2f} +- {np.std(errors):.2f} % ({len(errors)} "
-            f"seeds), seed 0: {errors[0]:.2f} %{vectors}",
-            flush=True,
-        )
-    if options.plot:
-        plot_boundaries(models, problem, options.plot)
-
-
-def plot_boundaries(models: dict[str, Any], problem: Problem, path: Path) -> None:
-    """Draw the rows, the boundaries where the score is 0, and the anchors or support vectors."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(models), figsize=(4.5 * len(models), 3.6), sharey=True)
-    low, high = problem.X.min(axis=0) - 0.2, problem.X.max(axis=0) + 0.2
-    x, y = np.meshgrid(*(np.linspace(a, b, 300) for a, b in zip(low, high, strict=True)))
-    for axis, (name, (model, scaler, marked)) in zip(axes, models.items(), strict=True):
-        scores = model.decision_function(scaler.transform(np.column_stack([x.ravel(), y.ravel()])))
-        axis.scatter(*problem.X.T, c=problem.y, s=2, cmap="coolwarm", alpha=0.5)
-        axis.contour(x, y, scores.reshape(x.shape), levels=[0], colors="black")
-        axis.scatter(*marked.T, s=12, facecolors="none", edgecolors="green")
-        axis.set(title=name, xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
-
-
-def figure_2(name: str, options: Any, cache: Cache) -> dict[str, list[float]]:
-    """Test accuracy (seed 0) by anchors, with Table 2's choice, k clipped to m."""
-    problem, curves = problem_of(name), {}
-    for system in CURVES:
-        choice = choice_of(system, problem, cache, options.jobs)
-        curves[system] = cache(
-            f"{problem.name} | {system} | figure 2",
-            settings_of(system, problem) | {"choice": choice, "m": options.anchors},
-            lambda system=system, choice=choice: [
-                found[0] for found in Parallel(options.jobs)(
-                    delayed(quiet(accuracy))(ROWS[system], problem, choice, 0, m)
-                    for m in options.anchors
-                )
-            ],
-        )  # fmt: skip
-        shown = ", ".join(
-            f"{m}: {a:.2f}" for m, a in zip(options.anchors, curves[system], strict=True)
-        )
-        print(f"{name}, {system}, accuracy by anchors: {shown}", flush=True)
-    return curves
-
-
-def epochs(row: Row, problem: Problem, choice: Any, n: int) -> list[list[float]]:
-    """Objective over the training rows and test accuracy, pass by pass after the start's five.
-
-    Each pass is averaged, as the last ones of a fit are.
-    """
-    A, B = prepared(problem, choice)
-    system = System(row, problem.name, A, problem.y, choice["knobs"], 0)
-    found = []
-    for n_passes in range(1, n + 1):  # the passes before are the same bits each time
-        model = system.learner(10 ** (choice["k"] / 2), max_iter=n_passes, tol=0.0, average=1)
-        model.fit(A, problem.y)
-        signs = np.where(problem.y[:, None] == model.classes_, 1, -1)
-        scores = model.decision_function(A)
-        margins = signs[:, 1] * scores if scores.ndim == 1 else signs * scores
-        losses = np.maximum(0, 1 - margins).reshape(len(A), -1).sum(axis=1)
-        weights = model.local_intercept_ if row.how == "sapl lcc" else model.local_coef_
-        penalty = model.alpha_ / 2 * float(np.sum(np.square(weights, dtype=float)))
-        found.append([penalty + float(losses.mean()), 100 * model.score(B, problem.y_test)])
-    return found
-
-
-def figure_3(name: str, options: Any, cache: Cache) -> dict[str, Any]:
-    """Objective and accuracy by epoch, of LLC-SAPL with linear and constant models."""
-    problem, curves = problem_of(name), {}
-    for system in ("LLC-SAPL", "LLC-SAPL_lcc"):
-        choice = choice_of(system, problem, cache, options.jobs)
-        found = cache(
-            f"{problem.name} | {system} | figure 3",
-            settings_of(system, problem) | {"choice": choice, "epochs": options.epochs},
-            lambda system=system, choice=choice: quiet(epochs)(
-                ROWS[system], problem, choice, options.epochs
-            ),
-        )  # fmt: skip
-        curves[system] = found
-        objective, test = np.transpose(found)
-        rises = np.diff(objective) / objective[:-1]
-        by_10 = (objective[0] - objective[min(9, len(objective) - 1)]) / np.ptp(objective)
-        print(
-            f"{name}, {system}: objective {', '.join(f'{o:.4f}' for o in objective)}; it rises "
-            f"{(rises > 0).sum()} times, by at most {100 * max(rises.max(), 0):.1f} %; epoch 10 "
-            f"has {100 * by_10:.0f} % of the fall; accuracy {', '.join(f'{a:.2f}' for a in test)}",
-            flush=True,
-        )
-    return curves
-
-
-def plot(what: str, results: dict[str, Any], options: Any) -> None:
-    """Draw one panel a set."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(results), figsize=(4.5 * len(results), 3.6), squeeze=False)
-    for axis, (name, curves) in zip(axes[0], results.items(), strict=True):
-        other = axis.twinx() if what == "figure3" else None
-        for system, curve in curves.items():
-            if other is None:
-                dashed = "--" if system == "LLSVM" else "-"
-                axis.plot(options.anchors, curve, dashed, marker="o", markersize=3, label=system)
-            else:
-                objective, test = np.transpose(curve)
-                passes = np.arange(1, len(test) + 1)
-                (line,) = axis.plot(passes, test, label=system)
-                other.plot(passes, objective, "--", color=line.get_color())
-        axis.set(title=name.upper(), xlabel="epochs" if other else "anchors", ylabel="accuracy, %")
-        if other:
-            other.set_ylabel("objective (dashed)")
-    axes[0, 0].legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(options.plot, dpi=150)
-    plt.close(figure)
-
-
 def main(arguments: list[str] | None = None) -> None:
-    """Run a table or a figure."""
+    """Run a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["table2", "table3", "figure1", "figure2", "figure3"])
+    parser.add_argument("what", choices=["table2", "table3"])
     parser.add_argument("sets", nargs="*", choices=[[], *SETS], default=[])
     parser.add_argument("--rows", nargs="+", choices=list(ROWS), metavar="ROW")
     parser.add_argument("--seeds", type=int)
-    parser.add_argument("--anchors", type=int, nargs="+", default=M)
-    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--plot", type=Path)
     options = parser.parse_args(arguments)
-    cache, curves = Cache(options.json), {}
-    if options.what == "figure1":
-        figure_1(options, cache)
-        return
-    for name in options.sets or (("ijcnn1", "usps") if options.what == "figure3" else SETS):
+    cache = Cache(options.json)
+    for name in options.sets or SETS:
         if options.what == "table2":
             table_2(name, options.rows or list(ROWS), options, cache)
-        elif options.what == "table3":
-            table_3(name, options, cache)
         else:
-            draw = figure_2 if options.what == "figure2" else figure_3
-            curves[name] = draw(name, options, cache)
-    if options.plot and curves:
-        plot(options.what, curves, options)
+            table_3(name, options, cache)
 
 
 if __name__ == "__main__":

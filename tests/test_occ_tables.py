@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
 
-from benchmarks import choices, occ_tables
+from benchmarks import choices, occ_figures, occ_tables
 
 
 @pytest.fixture
@@ -94,13 +94,14 @@ def test_verdict(mean, std, kind):
     assert kind in choices.verdict(mean, std, 5.0)
 
 
-def test_figure(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(occ_tables, "FIGURE_2", occ_tables.FIGURE_2[:2])
-    file, picture = tmp_path / "occ.json", tmp_path / "occ.png"
-    occ_tables.main(
-        ["figure2", "usps", "--planes", "2", "4", "--jobs=1", "--json", str(file),
-         "--plot", str(picture)]
-    )  # fmt: skip
-    assert picture.stat().st_size > 1000
-    stored = json.loads(file.read_text())
-    assert sum("figure 2" in key for key in stored) == len(occ_tables.FIGURE_2)
+def test_figure(tiny, monkeypatch):
+    monkeypatch.setattr(occ_figures, "SYSTEMS", occ_figures.SYSTEMS[:2])
+    monkeypatch.setattr(occ_figures, "PLANES", {"usps": (2, 4)})
+    cache = choices.Cache(None)
+    found = occ_figures.figure_2("usps", cache)
+    assert found["x"] == [2, 4]
+    assert list(found["curves"]) == occ_figures.SYSTEMS
+    assert all(0 <= error < 66 for curve in found["curves"].values() for error in curve)
+    before = dict(cache.stored)
+    assert occ_figures.figure_2("usps", cache) == found
+    assert cache.stored == before

@@ -10,7 +10,8 @@ import pytest
 from sklearn.datasets import make_blobs
 from sklearn.metrics import hinge_loss
 
-from benchmarks import choices, sapl_tables
+from benchmarks import choices, sapl_figures, sapl_tables
+from benchmarks.reproduce import shapes
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +25,8 @@ def tiny(monkeypatch):
         monkeypatch.setattr(module, "FOLDS", 2)
         monkeypatch.setattr(module, "COARSE", (-2, 0))
         monkeypatch.setattr(module, "LIMITS", (-3, 1))
-    monkeypatch.setattr(sapl_tables, "PREPARE", {"standardise": choices.PREPARE["standardise"]})
+    for module in (sapl_tables, sapl_figures):
+        monkeypatch.setattr(module, "PREPARE", {"standardise": choices.PREPARE["standardise"]})
     small = dict.fromkeys(sapl_tables.SETS, 9) | {"sine": 4}
     monkeypatch.setattr(sapl_tables, "N_ANCHORS", small)
     monkeypatch.setattr(sapl_tables, "N_NEIGHBORS", 4)
@@ -78,22 +80,34 @@ def test_table_3(run):
     assert "support vectors" in out
 
 
-def test_figures(run, tmp_path):
-    pictures = [tmp_path / f"{n}.png" for n in (1, 2, 3)]
-    out = run("figure1", "--plot", str(pictures[0]))
-    assert out.count("error ") == 3
-    out = run("figure2", "usps", "--anchors", "2", "5", "--plot", str(pictures[1]))
-    assert "LLC-SAPL, accuracy by anchors: 2: " in out
-    out = run("figure3", "usps", "--epochs", "3", "--plot", str(pictures[2]))
-    assert "epoch 10 has 100 % of the fall" in out
-    assert min(picture.stat().st_size for picture in pictures) > 1000
+def test_figures(monkeypatch):
+    for constant, value in {"M": (2, 5), "EPOCHS": 3, "SEEDS": 2}.items():
+        monkeypatch.setattr(sapl_figures, constant, value)
+    monkeypatch.setattr(shapes, "GRID", 9)
+    cache = choices.Cache(None)
+    first = sapl_figures.figure_1(cache)
+    llsvm, sapl, kernel = first["panels"]
+    assert len(sapl["errors"]) == 2
+    assert len(llsvm["marked"]) == len(sapl["marked"]) == 4
+    assert kernel["title"].endswith("vectors")
+    assert [len(line) for line in sapl["cells"]] == [9] * 9
+    second = sapl_figures.figure_2("usps", cache)
+    assert [len(curve) for curve in second["curves"].values()] == [2, 2]
+    third = sapl_figures.figure_3("usps", cache)
+    objective = third["curves"]["LLC-SAPL_lcc, objective (100: at first)"]
+    assert objective[0] == 100
+    assert len(objective) == 3
+    before = dict(cache.stored)
+    assert [sapl_figures.figure_1(cache), sapl_figures.figure_2("usps", cache),
+            sapl_figures.figure_3("usps", cache)] == [first, second, third]  # fmt: skip
+    assert cache.stored == before
 
 
 def test_the_objective_is_that_of_the_model(run):
     problem = sapl_tables.problem_of("usps")
     choice = {"prepare": "standardise", "k": -2, "knobs": {"bandwidth": 1.0, "anchor_lr": 1.0}}
     row = sapl_tables.ROWS["LLC-SAPL"]
-    objective, test = np.transpose(sapl_tables.epochs(row, problem, choice, 3))
+    objective, test = np.transpose(sapl_figures.epochs(row, problem, choice, 3))
     A, B = sapl_tables.prepared(problem, choice)
     system = sapl_tables.System(row, "usps", A, problem.y, choice["knobs"], 0)
     model = system.learner(0.1, max_iter=3, tol=0.0, average=1).fit(A, problem.y)

@@ -1,0 +1,1 @@
+"""The five papers, table by table: ``python -m benchmarks.reproduce``."""

@@ -1,0 +1,229 @@
+"""Writes ``docs/reproduction.md`` and its pictures from the stored results alone."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.reproduce import judge
+from benchmarks.reproduce.defaults_page import defaults_section
+from benchmarks.reproduce.drawings import draw
+from benchmarks.reproduce.entries import Entry
+from benchmarks.reproduce.judge import BESIDE, MARKS, WAITING, WORSE, Cell
+from benchmarks.reproduce.markdown import joined, table
+from benchmarks.reproduce.published import MISSING_DATA, MISSING_SYSTEMS, Key, published
+from benchmarks.reproduce.store import Folder
+
+REASONS = Path(__file__).with_name("reasons.toml")
+PAPERS = {
+    "ml3": "ML3 (Fornoni, Caputo and Orabona, 2013)",
+    "occ": "LL-SVM with orthogonal coordinate coding (Zhang et al., 2011)",
+    "sapl": "LLC-SAPL (Mao et al., 2015)",
+    "l3m": "L3M (Wang and Saligrama, 2013)",
+    "ussvm": "US-SVM (Lyu et al., 2016)",
+}
+ABOUT = """# Reproduction of the five papers
+
+Written by `python -m benchmarks.reproduce` from the results in `benchmarks/results`; only the
+reasons (`benchmarks/reproduce/reasons.toml`) are typed by hand.
+
+Test errors in %, on the papers' splits: our mean ± deviation over seeds or splits, the paper's
+value in brackets, and a mark: {BETTER} reached or better, {NOISE} within noise (above it by at most
+one deviation), {WORSE} worse, {WAITING} not run yet. No mark: not in the paper, or on other data.
+Everything is chosen by cross-validation on training rows only; a system without random parts has
+one run and no deviation. The papers' own systems are bold; rows in italics, variants of one of
+them, are held against its figure and not counted. SAPL's accuracies are shown as errors. One
+thread; seconds are those of the processor.
+"""
+# Title, paper, table of the entries, table of the facts, metric, rival.
+TIMINGS = (
+    ("Training time over Gaussian-Libsvm's", "ml3", "table 1", "1", "train s", "Gaussian-Libsvm"),
+    ("Test time over Gaussian-Libsvm's", "ml3", "table 1", "1", "test s", "Gaussian-Libsvm"),
+    ("Table 3: training time over linear SVM's", "occ", "table 2", "3", "train s", "Linear SVM"),
+)
+Results = dict[tuple[str, str], Any]
+
+
+def shown(cell: Cell) -> str:
+    """Return a cell's text."""
+    paper = f" ({cell.fact.value:.2f})" if cell.fact else ""
+    if cell.state == WAITING:
+        return f"{MARKS[WAITING]}{paper}"
+    std = f" ± {cell.std:.2f}" if cell.runs > 1 else ""
+    return f"{cell.mean:.2f}{std}{paper} {MARKS[cell.state]}".rstrip()
+
+
+def error_table(of: list[Cell]) -> str:
+    """Return a table of systems by sets."""
+    sets = list(dict.fromkeys(cell.entry.data for cell in of))
+    systems = list(dict.fromkeys(cell.entry.system for cell in of))
+    at = {(cell.entry.system, cell.entry.data): shown(cell) for cell in of}
+    own = {cell.entry.system: "**" for cell in of if cell.entry.own} | dict.fromkeys(BESIDE, "*")
+    rows = [
+        [
+            f"{own.get(system, '')}{system}{own.get(system, '')}",
+            *(at.get((system, s), "") for s in sets),
+        ]
+        for system in systems
+    ]
+    return table(["", *sets], rows)
+
+
+def count_table(cells: list[Cell]) -> str:
+    """Return the counts of each paper, and the share of own figures that are reached."""
+    states = [judge.BETTER, judge.NOISE, judge.WORSE, judge.WAITING, judge.OTHER_DATA, judge.OURS]
+    rows = []
+    for paper in [*PAPERS, None]:
+        of = [c for c in cells if paper in (None, c.entry.paper)]
+        count, own = judge.counts(of), judge.reached(of)
+        rows.append([paper or "**all**", str(sum(count.values())), *(str(count[s]) for s in states),
+                     f"{own[0]} of {own[1]} run, {own[2]} in all"])  # fmt: skip
+    head = ["", "entries", *(f"{s} {MARKS[s]}".strip() for s in states), "own systems, reached"]
+    return table(head, rows)
+
+
+def timing_section(paper: str, entries: list[Entry], results: Results) -> Iterable[str]:
+    """Yield tables of times as ratios to a rival's, ours and the paper's."""
+    facts = published()
+    for title, of, where, fact_table, metric, rival in TIMINGS:
+        if of != paper:
+            continue
+        theirs = {(k.data, k.system): f.value for k, f in facts.items()
+                  if k[:2] == (paper, fact_table) and k.metric == metric}  # fmt: skip
+        ours = {(e.data, e.system): float(np.mean(results[paper, e.key][metric])) for e in entries
+                if (e.paper, e.table) == (paper, where) and (paper, e.key) in results}  # fmt: skip
+        sets = list(dict.fromkeys(data for data, _ in theirs))
+        systems = dict.fromkeys(system for _, system in theirs if system != rival)
+        rows = [
+            [system, *(f"{ratio(ours, data, system, rival)} ({ratio(theirs, data, system, rival)})"
+                       for data in sets)]
+            for system in systems
+        ]  # fmt: skip
+        yield f"{title}; the paper's ratio in brackets.\n"
+        yield table(["", *sets], rows)
+
+
+def ratio(seconds: dict[tuple[str, str], float], data: str, system: str, rival: str) -> str:
+    """Return a ratio to three digits, if both are known."""
+    if not {(data, system), (data, rival)} <= seconds.keys():
+        return MARKS[WAITING]
+    return f"{seconds[data, system] / seconds[data, rival]:.3g}"
+
+
+def sapl_times(entries: list[Entry], results: Results) -> Iterable[str]:
+    """Yield the prediction times of SVC over those of SAPL."""
+    facts, rows = published(), []
+    for e in (e for e in entries if (e.paper, e.table) == ("sapl", "table 3")):
+        found = results.get(("sapl", e.key))
+        ours = found["rival's test s"][0] / found["test s"][0] if found else None
+        kernel, sapl = (facts[Key("sapl", "3", e.data, s, "test s")].value
+                        for s in ("Kernel SVM", "LLC-SAPL"))  # fmt: skip
+        rows.append([e.data, f"{ours:.0f}" if ours else MARKS[WAITING], f"{kernel / sapl:.0f}"])
+    yield "Table 3: prediction time of the kernel SVM over LLC-SAPL's.\n"
+    yield table(["", "ours", "the paper's"], rows)
+
+
+def ussvm_times(entries: list[Entry], results: Results) -> Iterable[str]:
+    """Yield what alpha > 0 costs US-SVM, on other data than the paper's."""
+    facts, rows = published(), []
+    for e in (e for e in entries if (e.paper, e.table) == ("ussvm", "like table 1")):
+        found = results.get(("ussvm", e.key), {})
+        for name, (ap, seconds, bare) in found.items():
+            atoms, way = name.lower().split(", ")
+            key = Key("ussvm", "1", "voc2007-vlad", f"US-SVM {way}, A={atoms}", "s per epoch")
+            base = key._replace(system=f"US-SVM alpha=0, A={atoms}")
+            rows.append([f"{e.data}, {name}", f"{ap:.2f}", f"{seconds / bare:.2f}",
+                         f"{seconds / found[f'{atoms}, alpha=0'][1]:.2f}",
+                         f"{facts[key].value / facts[base].value:.2f}"])  # fmt: skip
+    head = ["", "mAP, %", "pass over its products", "pass over alpha=0's", "the paper's"]
+    yield "Table 1, on other data: time of a pass.\n"
+    yield table(head, rows or [["not run yet", *[MARKS[WAITING]] * 4]])
+
+
+def ml3_tests(cells: list[Cell]) -> Iterable[str]:
+    """Yield ML3's average ranks (its Table 2) and Wilcoxon's tests over both tables."""
+    same = {"LL-SVM": "LLSVM", "Gaussian": "Gaussian-Libsvm", "Liblinear": "Liblinear (one-vs-all)"}
+    ours: dict[str, dict[str, float]] = {}
+    theirs: dict[str, dict[str, float]] = {}
+    for cell in (c for c in cells if c.entry.paper == "ml3" and c.fact):
+        system = same.get(cell.entry.system, cell.entry.system)
+        if system in BESIDE or cell.fact is None:
+            continue
+        theirs.setdefault(system, {})[cell.entry.data] = cell.fact.value
+        if cell.state != WAITING:
+            ours.setdefault(system, {})[cell.entry.data] = cell.mean
+    rows = []
+    for rival in ("LLSVM", "G-OCC", "C-OCC", "Gaussian-Libsvm"):
+        found = [judge.wilcoxon_p(by, "ML3", rival) if {"ML3", rival} <= by.keys()
+                 else (float("nan"), 0) for by in (ours, theirs)]  # fmt: skip
+        words = [f"p = {p:.4f} ({n} sets)" if n > 1 else MARKS[WAITING] for p, n in found]
+        rows.append([f"ML3 against {rival}", *words])
+    yield "Wilcoxon's signed rank test, two sides, over tables 1 and 2.\n"
+    yield table(["", "ours", "the paper's errors"], rows)
+
+
+def figures(paper: str, entries: list[Entry], results: Results, pictures: Path) -> Iterable[str]:
+    """Draw a paper's figures and yield links."""
+    of = [e for e in entries if e.paper == paper and e.table.startswith("figure")]
+    for name in dict.fromkeys(e.table for e in of):
+        these = [e for e in of if e.table == name]
+        found = {e.data: results[paper, e.key] for e in these if (paper, e.key) in results}
+        waiting = [e.data for e in these if e.data not in found]
+        if found:
+            path = pictures / f"{paper}_{name.replace(' ', '_')}.png"
+            draw(found, path)
+            yield f"![{paper}, {name}]({pictures.name}/{path.name})\n"
+        late = f"; not run yet: {', '.join(waiting)}" if waiting else ""
+        yield f"{name.capitalize()}: {', '.join(found) or '-'}{late}.\n"
+
+
+def reasons_section(cells: list[Cell]) -> Iterable[str]:
+    """Yield why each worse entry is worse."""
+    reasons = tomllib.loads(REASONS.read_text())
+    for cell in (c for c in cells if c.state == WORSE):
+        e, gap = cell.entry, cell.mean - (cell.fact.value if cell.fact else 0)
+        reason = reasons.get(e.paper, {}).get(e.key, "no reason tested yet.")
+        yield f"- {e.paper}, {e.table}, {e.data}, {e.system} ({gap:+.2f}): {reason}"
+
+
+def made_section(results: Path, entries: list[Entry]) -> Iterable[str]:
+    """Yield what the results were made with, and the time they took."""
+    paths = [results / paper for paper in dict.fromkeys(e.paper for e in entries)]
+    stored = [entry for path in paths for entry in Folder(path).stored.values()]
+    made = {", ".join(f"{k} {v}" for k, v in entry["made with"].items()) for entry in stored}
+    seconds = sum(entry["seconds"][0] for entry in stored if entry.get("seconds"))
+    yield f"{len(stored)} stored results, {seconds / 3600:.1f} hours of processor time in all.\n"
+    yield from (f"- {words}" for words in sorted(made))
+
+
+def write(entries: list[Entry], results: Path, path: Path) -> list[Cell]:
+    """Write the page and its pictures; return the judged cells."""
+    found = judge.stored_results(results, entries)
+    cells = judge.cells(entries, found)
+    marks = {"BETTER": MARKS[judge.BETTER], "NOISE": MARKS[judge.NOISE],
+             "WORSE": MARKS[judge.WORSE], "WAITING": MARKS[judge.WAITING]}  # fmt: skip
+    parts = [ABOUT.format(**marks), "## Count\n", count_table(cells)]
+    for paper, title in PAPERS.items():
+        parts.append(f"## {title}\n")
+        of_paper = [c for c in cells if c.entry.paper == paper]
+        for name in dict.fromkeys(c.entry.table for c in of_paper):
+            parts += [f"### {name.capitalize()}\n",
+                      error_table([c for c in of_paper if c.entry.table == name])]  # fmt: skip
+        parts += timing_section(paper, entries, found)
+        parts += ml3_tests(cells) if paper == "ml3" else ()
+        parts += sapl_times(entries, found) if paper == "sapl" else ()
+        parts += ussvm_times(entries, found) if paper == "ussvm" else ()
+        parts += figures(paper, entries, found, path.parent / "figures")
+    parts += ["## Defaults against tuned and default rivals\n",
+              *defaults_section(entries, found, path.parent / "figures")]  # fmt: skip
+    parts += ["## Why worse\n", *(list(reasons_section(cells)) or ["Nothing is worse."]), ""]
+    missing = [f"- {name}: {why}" for name, why in (MISSING_DATA | MISSING_SYSTEMS).items()]
+    parts += ["## Not reproduced, not counted\n", *missing, ""]
+    parts += ["## Made with\n", *made_section(results, entries)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(joined(parts))
+    return cells
