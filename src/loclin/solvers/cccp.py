@@ -56,9 +56,11 @@ def random_codes(rng: np.random.Generator, n: int, m: int, p: float, dtype: Any)
 
 def onto_sphere(codes: NDArray[Any], p: float) -> NDArray[Any]:
     """Scale codes onto the p-norm sphere, in place; zeros stay."""
+    tiny = np.finfo(codes.dtype).tiny
     for block in np.array_split(codes, max(1, len(codes) // _FREEZE_BLOCK)):
+        block /= np.maximum(block.max(axis=1, keepdims=True), tiny)  # or high powers are lost
         norms = np.linalg.norm(block, ord=p, axis=1, keepdims=True)
-        block /= np.maximum(norms, np.finfo(codes.dtype).tiny)
+        block /= np.maximum(norms, tiny)
     return codes
 
 
