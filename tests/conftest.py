@@ -13,7 +13,12 @@ _DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdi
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / f"numba-{_DIGEST}"))
 
 import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
+
+# The first example of a property may have to wait for the compiler.
+settings.register_profile("loclin", deadline=None)
+settings.load_profile("loclin")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -122,7 +122,7 @@ def test_nearest_anchors_are_the_nearest(X, form, k):
     shape=st.tuples(st.integers(1, 30), st.integers(1, 9), st.integers(1, 4)),
     part=st.floats(0, 1),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_ties_go_to_the_smaller_index(seed, shape, part):
     rng = np.random.default_rng(seed)
     n, m, d = shape

@@ -119,7 +119,7 @@ def test_percent_has_decimals_to_match_the_rows():
 places = st.tuples(st.floats(20, 480), st.floats(20, 280))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(places, min_size=1, max_size=9, unique=True))
 def test_labels_overlap_neither_each_other_nor_the_frame(spots):
     room = Box(0, 0, 500, 300)

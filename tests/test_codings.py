@@ -72,7 +72,7 @@ def test_codes_are_the_dense_truth(cls, form, k):
 
 @pytest.mark.parametrize("cls", BY_ANCHORS)
 @given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-6, 1.0, 1e6]), k=st.integers(1, 7))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_rows_sum_to_one_at_every_scale(cls, seed, scale, k):
     rng = np.random.default_rng(seed)
     X, anchors = scale * rng.integers(-2, 3, (20, 3)), scale * rng.integers(-2, 3, (7, 3))

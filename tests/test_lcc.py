@@ -102,7 +102,7 @@ def test_codes_of_many_anchors_are_optimal(form, locality):
     scale=st.sampled_from([1e-6, 1.0, 1e6]),
     on_a_grid=st.booleans(),
 )
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_codes_are_optimal_and_sum_to_one(seed, m, d, locality, scale, on_a_grid):
     rng = np.random.default_rng(seed)
     rows, anchors = rng.normal(size=(5, d)), rng.normal(size=(m, d))
