@@ -60,7 +60,7 @@ TABLE_1_ATOMS = [100, 200, 300]
 ALPHAS = [0.0, 1e-3, 1e-2, 1e-1]
 MOST_CHOOSING, MOST_JOINT, MOST_TABLE_1 = 2500, 5000, 3000
 COSTS = [1e-4, 1e-3, 1e-2]
-N_ATOMS = [36, 100]
+N_ATOMS = [36, 100, 200]
 FACTORS = [1.0, 3.0]
 VARIANTS: dict[str, dict[str, Any]] = {
     "US-SVM": {},
@@ -196,7 +196,9 @@ def figure(what: str, name: str, options: Any, cache: Cache) -> dict[str, Any]:
     n_old, nonzeros = (N_OLD, NONZEROS) if what == "transfer" else (None, FEW)
     n_rows = options.rows if what == "transfer" else min(options.rows, MOST_JOINT)
     one: Any = transfer if what == "transfer" else joint
-    settings = {"nonzeros": nonzeros, "rows": n_rows, "atoms": N_ATOMS, "factors": FACTORS}
+    settings: dict[str, Any] = {"nonzeros": nonzeros, "rows": n_rows}
+    if what == "transfer":
+        settings |= {"atoms": N_ATOMS, "factors": FACTORS}
     found: dict[str, list[list[float]]] = {}
     for seed in range(options.seeds):
         split = Split(name, seed, n_rows, n_old)
