@@ -203,17 +203,20 @@ def regional_scores(
         Partition functions.
     coef, intercept : ndarray of shape (s, r, d) and (s, r)
     """
-    scores = np.zeros((X.shape[0], len(coef)), coef.dtype)
+    scores = np.empty((X.shape[0], len(coef)), coef.dtype)
     if not sparse.issparse(X):
         regions = np.empty(len(X), np.intp)
-        parts = (read_only(np.ascontiguousarray(part)) for part in (partition, thresholds, coef))
+        parts = (
+            read_only(np.ascontiguousarray(part))
+            for part in (partition, thresholds, coef, intercept.T)
+        )
         _scores_fast.scores_by_region(read_only(X), *parts, _region_rows(X), regions, scores)
-    else:
-        regions = regions_of(X, partition, thresholds)
-        for k in range(len(partition)):
-            some = np.flatnonzero(regions == k)
-            scores[some] = X[some] @ coef[:, k].T
-    return scores + intercept.T[regions]
+        return scores
+    regions = regions_of(X, partition, thresholds)
+    for k in range(len(partition)):
+        some = np.flatnonzero(regions == k)
+        scores[some] = X[some] @ coef[:, k].T + intercept[:, k]
+    return scores
 
 
 def combine_models(
@@ -252,7 +255,9 @@ def winners(scores: NDArray[Any], multilabel: bool = False) -> NDArray[np.intp]:
         return (scores > 0).astype(np.intp)
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).astype(np.intp)
-    return scores.argmax(axis=1)
+    found = np.empty(len(scores), np.intp)
+    _scores_fast.find_largest(scores, found)  # NumPy's takes 7 times as long with 10 classes
+    return found
 
 
 def difference(by_class: NDArray[Any], n_classes: int) -> NDArray[Any]:

@@ -114,8 +114,8 @@ def find_regions(X, partition, thresholds, regions):
 
 
 @jit
-def scores_by_region(X, partition, thresholds, coef, block, regions, scores):
-    """Find the region of each row, and add what its models say of it.
+def scores_by_region(X, partition, thresholds, coef, intercept, block, regions, scores):
+    """Find the region of each row, and write what its models say of it; intercept is (r, s).
 
     Both while a block of rows is near the processor.
     """
@@ -124,5 +124,18 @@ def scores_by_region(X, partition, thresholds, coef, block, regions, scores):
         last = min(X.shape[0], first + block)
         rows, found = X[first:last], regions[first:last]
         find_regions(rows, partition, thresholds, found)
+        for i in range(last - first):
+            scores[first + i] = intercept[found[i]]
         codes = ones, found, starts[: last - first + 1]
         scores_by_model(rows, codes, coef, block, scores[first:last])
+
+
+@jit
+def find_largest(scores, found):
+    """Write the place of the largest score of each row, the first of equals."""
+    for i in range(scores.shape[0]):
+        best, top = 0, scores[i, 0]
+        for y in range(1, scores.shape[1]):
+            best = y if scores[i, y] > top else best
+            top = max(top, scores[i, y])
+        found[i] = best
