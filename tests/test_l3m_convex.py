@@ -191,7 +191,7 @@ def test_the_gap_left_is_warned_of():
 
 
 @each(alpha=[1e-4, 1e4], margin=[1e-2, 1e6])
-def test_any_alpha_and_margin(alpha, margin):
+def test_weak_and_strong_alpha_and_margin(alpha, margin):
     rows = rows_of(3)
     model = L3MClassifier(3, solver="convex", loss="hinge", alpha=alpha, margin=margin,
                           n_restarts=2, tol=1e-2, random_state=0)  # fmt: skip
