@@ -7,7 +7,8 @@ Systems and what is chosen by 5-fold cross-validation on the training split (`ch
 - convex: the paper's own protocol: all pairs of its lambda and beta, 30 draws of constraints each
   (on the smallest sets; lambda and beta of 1e2 and 1e6 with one draw elsewhere), for a gap
   of 10 %, but at most 5 rounds. The least training error is kept, and solved again for 1 %, but at
-  most 15 rounds: with nearly no penalty a draw may be far from its optimum. alpha is 2 lambda / n and, read as the reciprocal, 2 / (lambda n). Features standardised.
+  most 15 rounds: with nearly no penalty a draw may be far from its optimum. alpha is 2 lambda / n
+  and, read as the reciprocal, 2 / (lambda n). Features standardised.
 - linear SVM, RBF SVM: preprocessing, strength, loss or width of the kernel.
 - AdaBoost on stumps, one class against the rest; a tree by Gini's index, its pruning chosen; MDA,
   six Gaussians a class, their kind of covariance chosen. Features standardised.
