@@ -258,10 +258,10 @@ def test_a_warm_start_goes_on(solver):
 
 def test_the_number_of_regions_is_found():
     X, y = make_xor(600, random_state=0)
-    model = quick("auto").fit(X, y)
+    model = quick("auto", alpha="scale").fit(X, y)
     assert model.n_regions_ in (2, 4)
     assert model.score(X, y) > 0.97
-    assert quick("auto", solver="online").fit(X, y).n_regions_ == model.n_regions_
+    assert quick("auto", alpha="scale", solver="online").fit(X, y).n_regions_ == model.n_regions_
     with pytest.raises(ValueError, match="n_regions='auto' cannot hold out"):
         quick("auto").fit(X[:4], [0, 0, 0, 1])
 

@@ -314,7 +314,9 @@ def test_float32_stays_float32(coding, solver, kind):
 def test_a_frozen_coding_of_another_dtype(coding, solver):
     X, y = some_digits(3)
     frozen = FrozenEstimator(clone(coding).fit(X, y))
-    model = LLSVMClassifier(frozen, solver=solver, max_iter=99, tol=0.01, random_state=0)
+    model = LLSVMClassifier(
+        frozen, solver=solver, alpha="scale", max_iter=99, tol=0.01, random_state=0
+    )
     single = clone(model).fit(X.astype(np.float32), y)
     assert single.decision_function(X).dtype == np.float32
     assert single.local_weights(X).dtype == np.float32
@@ -323,10 +325,11 @@ def test_a_frozen_coding_of_another_dtype(coding, solver):
     )
 
 
-def test_alpha_auto_follows_its_rule():
+def test_alpha_scale_follows_its_rule():
     X, y = some_digits(3)
     for coding, bias in ((SOFT, "local"), (OCC, "global"), (C_OCC, "local")):
-        model = LLSVMClassifier(coding, bias=bias, solver="dual_cd", random_state=0).fit(X, y)
+        model = LLSVMClassifier(coding, bias=bias, solver="dual_cd", alpha="scale", random_state=0)
+        model.fit(X, y)
         of_scorers = [codes_of(model, X, k) for k in range(3)]
         one = (X**2).sum(axis=1) + 1 if bias == "local" else (X**2).sum(axis=1)
         norms = [(codes**2).sum(axis=1) * one for codes in of_scorers]

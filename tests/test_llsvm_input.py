@@ -318,7 +318,8 @@ def test_ml3_s_starting_codes_are_the_positive_part_on_the_sphere(iris, monkeypa
         ML3Classifier, "_starting_codes",
         lambda self, *args: started.append(plain(self, *args).copy()) or plain(self, *args),
     )  # fmt: skip
-    ML3Classifier(4, p=p, init=FrozenEstimator(coding), max_iter=1, random_state=0).fit(X, y)
+    model = ML3Classifier(4, p=p, alpha="scale", init=FrozenEstimator(coding), max_iter=1)
+    model.fit(X, y)
     assert started[0].dtype == dtype
     np.testing.assert_allclose(started[0], codes / np.where(norms > 0, norms, 1), rtol=1e-5)
 
@@ -330,7 +331,9 @@ def test_a_coding_gives_ml3_a_better_start():
     coding = SoftAssignmentCoding(4, 1, anchors=corners)
     scores = {
         name: [
-            ML3Classifier(4, init=init, max_iter=1, random_state=seed).fit(X, y).objective_[0]
+            ML3Classifier(4, alpha="scale", init=init, max_iter=1, random_state=seed)
+            .fit(X, y)
+            .objective_[0]
             for seed in range(4)
         ]
         for name, init in (("coding", coding), ("random", "random"))

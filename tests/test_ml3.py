@@ -312,8 +312,8 @@ def test_verbose_prints_each_iteration(iris, capsys):
 def test_small_data_has_small_batches():
     X, y = make_xor(320, std=0.4, random_state=0)
     X_test, y_test = make_xor(2000, std=0.4, random_state=1)
-    auto = ML3Classifier(10, random_state=0).fit(X, y)
-    three = ML3Classifier(10, batch_size=3, random_state=0).fit(X, y)
+    auto = ML3Classifier(10, alpha="scale", random_state=0).fit(X, y)
+    three = ML3Classifier(10, alpha="scale", batch_size=3, random_state=0).fit(X, y)
     np.testing.assert_array_equal(auto.local_coef_, three.local_coef_)
     assert auto.score(X_test, y_test) > 0.97
 

@@ -44,6 +44,22 @@ def test_pooling_keeps_its_digits_at_any_scale(problem, p, dtype, scale):
     np.testing.assert_allclose(pooled / scale, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("p", EXPONENTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-18, 1e-9, 1.0, 1e9, 1e18])
+def test_powers_have_the_order_of_the_norms(problem, p, dtype, scale):
+    """Also of rows of very different lengths, whose sums of powers partly under- or overflow."""
+    X, coef, intercept = problem
+    lengths = np.logspace(-9, 9, len(X))[:, None]
+    at = ((X * lengths * scale).astype(dtype), coef.astype(dtype), 0 * intercept.astype(dtype))
+    norms = _scores.pooled_scores(*at, dual_exponent(p))
+    order = _scores.pooled_scores(*at, dual_exponent(p), rooted=False)
+    rows = np.arange(len(X))
+    winners = norms[rows, order.argmax(axis=1)]
+    np.testing.assert_allclose(winners, norms.max(axis=1), rtol=1e-6)
+    np.testing.assert_array_equal(norms.max(axis=1) > 0, order.max(axis=1) > 0)
+
+
 def test_blocks_do_not_show(problem, monkeypatch):
     X, coef, intercept = problem
     whole = _scores.pooled_scores(X, coef, intercept, 3.0)

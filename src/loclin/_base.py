@@ -8,9 +8,9 @@ is concrete here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from copy import copy
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -22,10 +22,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from loclin import _scores, _targets
 from loclin._callbacks import CallbackSupportMixin, with_callbacks
-from loclin._checks import canonical, check_feature_scale, check_flag, check_number
+from loclin._checks import canonical, check_feature_scale, check_shared_parameters
 from loclin._iterations import Iterations, Plateau, warn_of_gap
 from loclin._rows import LARGEST_BATCH, Rows, auto_batch_size, hold_out, weigh
+from loclin._strength import chosen_factor
 from loclin._threads import threads_for
+from loclin.solvers.schedule import auto_alpha
 
 
 def _can_stream(classifier: LocallyLinearClassifier) -> bool:
@@ -42,9 +44,15 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     _scores_tell_finite = False  # has every row with NaN or infinity such a score?
     _stream: Any  # what a subclass keeps between the calls of partial_fit
     _rng: np.random.Generator
+    _alpha_unit = 1.0  # strength of the rule for alpha, in that of most
+    _factor = 1.0  # on the rule, chosen in the fit
 
     def _check_stream(self) -> None:
         """Raise AttributeError where the parameters leave no way to learn from a stream."""
+
+    def _trial(self) -> dict[str, Any] | None:
+        """Return parameters of the fits that choose alpha on few rows; None: no such fits."""
+        return {}
 
     def _finish(self, rows: Rows) -> None:
         """Do what is left once the iterations are over and their attributes are set."""
@@ -70,6 +78,10 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     @abstractmethod
     def _class_scores(self, X: Any) -> NDArray[Any]:
         """Scores of the s scorers: (n, s)."""
+
+    def _class_ranks(self, X: Any) -> NDArray[Any]:
+        """Numbers in the order of each row's scores, if they are found faster: (n, s)."""
+        return self._class_scores(X)
 
     @abstractmethod
     def _codes(self, X: Any) -> Any:
@@ -102,7 +114,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             If a parameter or the data is not valid, or if training overflowed.
         """
         self._check_parameters()
-        self._check_shared_parameters()
+        check_shared_parameters(self)
         continued = bool(self.warm_start) and hasattr(self, "local_coef_")
         old_classes = self.classes_ if continued else None
         data, target = self._validate_rows(X, y, reset=not continued)
@@ -116,11 +128,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         self._stream = None
         rng = self._generator()
         rows = weigh(data, labels, self._class_weights(labels), sample_weight)
+        del data, target, labels
+        if not continued:
+            self._factor = chosen_factor(self, rows, self._trial(), self._seed())
         held_out = None
         if self.early_stopping:
-            seed = check_random_state(self.random_state).randint(2**31 - 1)
-            rows, held_out = hold_out(rows, self.validation_fraction, seed)
-        del data, target, labels
+            rows, held_out = hold_out(rows, self.validation_fraction, self._seed())
         self._run(rows, held_out, rng, weighted=sample_weight is not None)
         return self
 
@@ -158,14 +171,14 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             pass sample_weight).
         """
         self._check_parameters()
-        self._check_shared_parameters()
+        check_shared_parameters(self)
         if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' needs the class counts of all the data, which a stream "
                 "does not tell. Pass a dict of weights, or sample_weight."
             )
         first = not hasattr(self, "local_coef_")
-        self._set_classes(classes, first)
+        self.classes_ = _targets.classes_of_stream(classes, None if first else self.classes_)
         if first:
             self._stream, self._rng = None, self._generator()
         elif not hasattr(self, "_rng"):
@@ -190,7 +203,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return self._decisions(self._scores_of(X))
+        return self._decisions(self._scores_of(X, self._class_scores))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Class labels of the rows.
@@ -203,8 +216,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         -------
         labels : ndarray of shape (n_samples,)
         """
-        scores = self._scores_of(X)
-        found = _scores.winners(scores, self._multilabel)
+        found = _scores.winners(self._scores_of(X, self._class_ranks), self._multilabel)
         return found if self._multilabel else self.classes_[found]
 
     def local_weights(self, X: ArrayLike) -> Any:
@@ -250,21 +262,11 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     # How it is done.
 
-    def _check_shared_parameters(self) -> None:
-        check_number("max_iter", self.max_iter, Integral, low=1)
-        check_number("tol", self.tol, Real, low=0, open_high=True)
-        check_number("n_iter_no_change", self.n_iter_no_change, Integral, low=1)
-        if self.batch_size != "auto":
-            check_number("batch_size", self.batch_size, Integral, low=1, hint='or "auto"')
-        check_number("validation_fraction", self.validation_fraction, low=0, high=1,
-                     open_low=True, open_high=True)  # fmt: skip
-        check_number("average", self.average, Integral, low=0,
-                     hint="it is the number of last iterations to average, 0 for none")  # fmt: skip
-        for name in ("early_stopping", "warm_start"):
-            check_flag(name, getattr(self, name))
-
     def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        return np.random.default_rng(self._seed())
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _validate_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
         X, y = validate_data(
@@ -285,32 +287,16 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
                              dtype=self.local_coef_.dtype, ensure_all_finite=finite)  # fmt: skip
         return canonical(rows)
 
-    def _scores_of(self, X: Any) -> NDArray[Any]:
+    def _scores_of(self, X: Any, score: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
         """Score of every scorer, of rows that are checked."""
         if not self._scores_tell_finite:
-            return self._class_scores(self._validate_new(X))
+            return score(self._validate_new(X))
         rows = self._validate_new(X, finite=False)
         with np.errstate(invalid="ignore", over="ignore"):
-            scores = self._class_scores(rows)
+            scores = score(rows)
             if not np.isfinite(scores.sum()):  # the rows may be, and only the scores too large
                 self._validate_new(X)
         return scores
-
-    def _set_classes(self, classes: Any, first: bool) -> None:
-        if first:
-            if classes is None:
-                raise ValueError(
-                    "classes is needed at the first call of partial_fit: all labels that will ever "
-                    "come, for example classes=np.unique(y_all)."
-                )
-            self.classes_ = np.unique(np.asarray(classes))
-            if len(self.classes_) < 2:
-                raise ValueError(f"classes={classes!r} has fewer than two different labels.")
-        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
-            raise ValueError(
-                f"classes={classes!r} differs from the earlier ones, {self.classes_}. "
-                "Leave it out after the first call."
-            )
 
     def _class_weights(self, labels: NDArray[Any] | None) -> NDArray[Any] | None:
         return _targets.class_weights(self.class_weight, self.classes_, labels, self._multilabel)
@@ -320,6 +306,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         if self._multilabel:
             return by_scorer
         return _scores.difference(by_scorer, len(self.classes_))
+
+    def _strength(self, norm2: float, n_samples: float) -> float:
+        """Return the L2 strength: the one given, or the rule's times the factor chosen."""
+        if isinstance(self.alpha, str):
+            return self._factor * self._alpha_unit * auto_alpha(norm2, n_samples)
+        return float(self.alpha)
 
     def _batch_size(self, n_samples: int) -> int:
         return auto_batch_size(n_samples) if self.batch_size == "auto" else int(self.batch_size)

@@ -99,3 +99,18 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64]:
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
     return weights
+
+
+def check_shared_parameters(model: Any) -> None:
+    """Raise where a parameter that all classifiers have is not valid."""
+    check_number("max_iter", model.max_iter, Integral, low=1)
+    check_number("tol", model.tol, Real, low=0, open_high=True)
+    check_number("n_iter_no_change", model.n_iter_no_change, Integral, low=1)
+    if model.batch_size != "auto":
+        check_number("batch_size", model.batch_size, Integral, low=1, hint='or "auto"')
+    check_number("validation_fraction", model.validation_fraction, low=0, high=1,
+                 open_low=True, open_high=True)  # fmt: skip
+    check_number("average", model.average, Integral, low=0,
+                 hint="it is the number of last iterations to average, 0 for none")  # fmt: skip
+    for name in ("early_stopping", "warm_start"):
+        check_flag(name, getattr(model, name))

@@ -177,15 +177,22 @@ def argmax_code_rows(scores, q, codes):
 
 
 @jit
-def pool_rows(responses, b, q, powers, ones, sums):
+def pool_rows(responses, b, q, powers, ones, sums, rooted):
     """Dual norm of every class of every row, from products: (n, s * m) to `sums` (n, s).
 
-    `b` is added first, in place; `powers` has room for the responses, `ones` is m ones.
+    `b` is added first, in place; `powers` has room for the responses, `ones` is m ones. Unless
+    `rooted`, a row may get the q-th powers of its norms, which have the same order.
     """
     n, m = responses.shape[0], ones.shape[0]
     sums[:] = 0
     respond(responses, n, responses.dtype.type(1), b, q, powers, ones, sums)
     for i in range(n):
+        if not rooted:
+            top = sums[i, 0]
+            for k in range(1, sums.shape[1]):
+                top = max(top, sums[i, k])
+            if _TINY < top < _HUGE:
+                continue
         for k in range(sums.shape[1]):
             if _TINY < sums[i, k] < _HUGE:  # `pooled_norm`, but rows are cut out only if needed
                 sums[i, k] = _root(sums[i, k], q)

@@ -14,12 +14,13 @@ from loclin._checks import check_flag, check_n_jobs, check_number, check_option
 from loclin._encode import encode, fitted_coding
 from loclin._iterations import Iterations, WeightsOnCodes
 from loclin._rows import Rows, hold_out
+from loclin._strength import check_alpha
 from loclin.anchors import check_anchors
 from loclin.codings import SoftAssignmentCoding
 from loclin.losses import LOSSES
 from loclin.solvers.growth import enough_anchors
 from loclin.solvers.sapl import SAPL, Together, against_the_rest, written_by
-from loclin.solvers.schedule import auto_alpha, stable_eta0, step_offset
+from loclin.solvers.schedule import stable_eta0, step_offset
 from loclin.solvers.sgd import SGDFit, SGDSettings, SGDStream
 
 # Passes with the anchors at rest, before those of max_iter (eq. 20).
@@ -72,9 +73,10 @@ class SAPLClassifier(LocallyLinearClassifier):
         False gives every class anchors of its own (section 3.4): s times the memory and the time.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
         Of the margin.
-    alpha : float or "auto", default="auto"
-        L2 strength, above 0. "auto" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
-        over n_samples.
+    alpha : float, "auto" or "scale", default="auto"
+        L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
+        over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, chosen by
+        3-fold cross-validation.
     penalize_intercept : bool, default=False
         Whether the `b_yj` are penalised like weights of a constant feature.
     max_iter : int, default=1000
@@ -211,9 +213,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         check_number("anchor_lr", self.anchor_lr, low=0, open_high=True)
         check_option("weights", self.weights, {"linear", "constant"})
         check_option("loss", self.loss, LOSSES)
-        if self.alpha != "auto":
-            check_number("alpha", self.alpha, low=0, open_low=True, open_high=True,
-                         hint='or "auto"')  # fmt: skip
+        check_alpha(self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
         check_flag("share_anchors", self.share_anchors)
         check_flag("penalize_intercept", self.penalize_intercept)
@@ -251,7 +251,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             self._n_seen = 0
             self._stream = self._as_one(streams, rows.X.shape[1])
         self._n_seen += len(rows.y)
-        alpha = None if self.alpha == "auto" else float(self.alpha)
+        alpha = None if isinstance(self.alpha, str) else float(self.alpha)
         batch_size = self._batch_size(self._n_seen)
         with self._threads(rows.X.shape[1]):
             self.alpha_, objective = self._stream.learn(
@@ -316,7 +316,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     def _schedule(self, solver: SAPL, rows: Rows) -> None:
         """Set alpha, and the step that follows from it."""
         norm2 = solver.mean_squared_norm(self._seen_by_models(rows.X), rows.X)
-        self.alpha_ = auto_alpha(norm2, len(rows.y)) if self.alpha == "auto" else float(self.alpha)
+        self.alpha_ = self._strength(norm2, len(rows.y))
         settings = solver.settings
         settings.alpha = self.alpha_
         eta0 = stable_eta0(self.eta0, settings.loss, settings.batch_size)

@@ -17,8 +17,10 @@ from scipy import sparse
 from loclin import _pooling_fast, _scores_fast
 from loclin._jit import read_only
 
-# Responses of a block take about a megabyte, the size of a core's cache.
-_BLOCK_BYTES = 2**20
+# Responses of a block take half a megabyte: they stay in a core's cache, and are small enough for
+# malloc to keep for the next call. Of a megabyte each page is fetched anew, which takes as long as
+# product and pooling together.
+_BLOCK_BYTES = 2**19
 _CACHED_BYTES = 2**17  # of weights, beside rows
 _CODED_ROWS = 256  # a block of dense rows with sparse codes
 _SHARED_CODE_ROWS = 64  # a block of rows that all have the same sparse codes
@@ -55,15 +57,20 @@ def local_products(X: Any, coef: NDArray[Any]) -> Iterator[tuple[slice, NDArray[
         yield rows, responses
 
 
-def pooled_scores(X: Any, coef: NDArray[Any], intercept: NDArray[Any], q: float) -> NDArray[Any]:
-    """Score of every scorer by dual-norm pooling: ``|| max(W_y x + b_y, 0) ||_q``, (n, s)."""
+def pooled_scores(
+    X: Any, coef: NDArray[Any], intercept: NDArray[Any], q: float, rooted: bool = True
+) -> NDArray[Any]:
+    """Score of every scorer by dual-norm pooling: ``|| max(W_y x + b_y, 0) ||_q``, (n, s).
+
+    Not `rooted`, numbers in their order, row by row, that are found faster.
+    """
     pooled = np.empty((X.shape[0], len(coef)), dtype=coef.dtype)
     b, ones = intercept.ravel(), np.ones(coef.shape[1], coef.dtype)
     powers = np.empty((0, 0), coef.dtype)
     for rows, products in local_products(X, coef):
         if len(powers) < len(products):
             powers = np.empty_like(products)
-        _pooling_fast.pool_rows(products, b, q, powers, ones, pooled[rows])
+        _pooling_fast.pool_rows(products, b, q, powers, ones, pooled[rows], rooted)
     return pooled
 
 

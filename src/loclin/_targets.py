@@ -109,3 +109,29 @@ def class_weights(
             "class_weight=None, and pass sample_weight to weigh rows."
         )
     return compute_class_weight(given, classes=classes, y=classes if y is None else classes[y])
+
+
+def classes_of_stream(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any]:
+    """Return all classes of a stream: those given at the first call, the `earlier` ones later.
+
+    Raises
+    ------
+    ValueError
+        If they are missing at first, fewer than two, or others than before.
+    """
+    if earlier is not None:
+        if classes is not None and not np.array_equal(earlier, np.unique(classes)):
+            raise ValueError(
+                f"classes={classes!r} differs from the earlier ones, {earlier}. "
+                "Leave it out after the first call."
+            )
+        return earlier
+    if classes is None:
+        raise ValueError(
+            "classes is needed at the first call of partial_fit: all labels that will ever "
+            "come, for example classes=np.unique(y_all)."
+        )
+    found: NDArray[Any] = np.unique(np.asarray(classes))
+    if len(found) < 2:
+        raise ValueError(f"classes={classes!r} has fewer than two different labels.")
+    return found

@@ -231,8 +231,16 @@ def nearest_anchors(X: Any, anchors: Any, k: int) -> tuple[NDArray[np.intp], NDA
     """
     X = check_array(X, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=0)
     anchors = _given_anchors(anchors, X)
-    n_samples, n_anchors = X.shape[0], anchors.shape[0]
+    n_anchors = anchors.shape[0]
     check_number("k", k, Integral, low=1, high=n_anchors, hint=f"there are {n_anchors} anchors")
+    return nearest_of_checked(X, anchors, k)
+
+
+def nearest_of_checked(
+    X: Any, anchors: NDArray[Any], k: int
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Do what `nearest_anchors` does with rows and anchors that are checked, of one type."""
+    n_samples, n_anchors = X.shape[0], anchors.shape[0]
     squares, anchor_squares = squared_norms("X", X), squared_norms("anchors", anchors)
     indices = np.empty((n_samples, k), np.intp)
     distances = np.empty((n_samples, k), X.dtype)

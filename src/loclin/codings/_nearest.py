@@ -18,7 +18,7 @@ from loclin.anchors import (
     check_anchors,
     clipped,
     make_anchors,
-    nearest_anchors,
+    nearest_of_checked,
     row_blocks,
 )
 from loclin.codings._base import AnchorCoding
@@ -84,7 +84,7 @@ class _NearestCoding(AnchorCoding):
         """
         check_is_fitted(self)
         X = self._validate(X, dtype=self.anchors_.dtype, reset=False)
-        indices, distances = nearest_anchors(X, self.anchors_, self._n_neighbors)
+        indices, distances = nearest_of_checked(X, self.anchors_, self._n_neighbors)
         n_samples, k = indices.shape
         weights = self._weights(indices, distances).astype(X.dtype, copy=False)
         parts = weights.ravel(), indices.ravel(), np.arange(0, n_samples * k + 1, k)

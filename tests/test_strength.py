@@ -1,0 +1,122 @@
+"""alpha="auto": the rule, and what cross-validation makes of it where rows are few."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.datasets import make_classification
+from sklearn.model_selection import RepeatedStratifiedKFold
+from sklearn.utils import check_random_state
+
+from loclin import L3MClassifier, LLSVMClassifier, ML3Classifier, SAPLClassifier, _strength
+
+FACTORS = [0.25, 1.0, 4.0, 16.0, 64.0]
+MODELS = [
+    ML3Classifier(4, max_iter=10, random_state=0),
+    LLSVMClassifier(random_state=0, max_iter=20),
+    SAPLClassifier(8, max_iter=5, random_state=0),
+    L3MClassifier(n_regions=2, max_iter=5, random_state=0),
+]
+# n_samples, share of the labels drawn at random, number of draws of the folds
+PROBLEMS = {"noisy": (120, 0.5, 3), "clean": (120, 0.0, 3), "more rows": (700, 0.3, 3)}
+
+
+def problem(n: int, noise: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    X, y = make_classification(
+        n, 8, n_informative=4, n_redundant=0, class_sep=1.5, flip_y=noise, random_state=3
+    )
+    return X, np.array(["no", "yes"])[y]
+
+
+def by_hand(model: Any, X: Any, y: Any, weights: Any, draws: int) -> float:
+    """Return the factor that wins in cross-validation, row by row in plain Python."""
+    seed = check_random_state(model.random_state).randint(2**31 - 1)
+    wins: dict[float, dict[int, float]] = {f: dict.fromkeys(range(len(y)), 0.0) for f in FACTORS}
+    for train, test in RepeatedStratifiedKFold(
+        n_splits=3, n_repeats=draws, random_state=seed
+    ).split(X, y):
+        parameters = model.get_params() | {"random_state": seed}
+        if isinstance(model, L3MClassifier):
+            parameters["n_restarts"] = 1
+        rule = type(model)(**parameters | {"alpha": "scale"})
+        rule.fit(X[train], y[train], weights[train])
+        for factor in FACTORS:
+            other = type(model)(**parameters | {"alpha": factor * rule.alpha_})
+            other.fit(X[train], y[train], weights[train])
+            ours, theirs = other.predict(X[test]), rule.predict(X[test])
+            for row, a, b in zip(test, ours, theirs, strict=True):
+                wins[factor][row] += weights[row] * (float(a == y[row]) - float(b == y[row]))
+    best, most = 1.0, 0.0
+    for factor, rows in wins.items():
+        lead, spread = sum(rows.values()), sum(w * w for w in rows.values()) ** 0.5
+        if lead > max(most, spread):
+            best, most = factor, lead
+    return best
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_auto_takes_the_factor_that_wins(model, name):
+    n, noise, draws = PROBLEMS[name]
+    X, y = problem(n, noise)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, n)
+    weights /= weights.mean()
+    rule = type(model)(**model.get_params() | {"alpha": "scale"}).fit(X, y, weights)
+    auto = type(model)(**model.get_params()).fit(X, y, weights)
+    factor = auto.alpha_ / rule.alpha_
+    assert factor == pytest.approx(by_hand(model, X, y, weights, draws))
+    assert factor > 1 or name != "noisy" or not isinstance(model, ML3Classifier)
+
+
+def test_factor_of_few_and_of_many_rows():
+    model = ML3Classifier(2, max_iter=1, random_state=0)
+    X, y = problem(2001, 0.5)
+    for n in (20, 49, 2001):
+        model.fit(X[:n], y[:n])
+        assert model.alpha_ == pytest.approx(
+            ML3Classifier(2, alpha="scale", max_iter=1).fit(X[:n], y[:n]).alpha_
+        )
+
+
+def test_rare_class_leaves_the_rule():
+    X, y = problem(120, 0.5)
+    y = np.append(y[:-2], ["rare", "rare"])
+    model = ML3Classifier(2, max_iter=5, random_state=0).fit(X, y)
+    scale = ML3Classifier(2, max_iter=5, alpha="scale", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.local_coef_, scale.local_coef_)
+
+
+def test_number_of_fits_and_how_they_are_silent(capsys):
+    """Fits on folds print nothing and tell no callback; the model's own has its own alpha."""
+    X, y = problem(120, 0.5)
+    model = ML3Classifier(2, max_iter=5, verbose=1, random_state=0).fit(X, y)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == model.n_iter_
+    again = ML3Classifier(2, max_iter=5, alpha=model.alpha_, random_state=0).fit(X, y)
+    np.testing.assert_allclose(again.local_coef_, model.local_coef_, rtol=1e-12)
+
+
+def test_warm_start_keeps_the_factor():
+    X, y = problem(120, 0.5)
+    model = ML3Classifier(2, max_iter=5, warm_start=True, random_state=0).fit(X, y)
+    alpha = model.alpha_
+    assert model.fit(X, y).alpha_ == alpha
+
+
+def test_convex_program_is_not_fitted_again_and_again(monkeypatch):
+    monkeypatch.setattr(_strength, "fold_wins", None)
+    X, y = problem(60, 0.5)
+    model = L3MClassifier(solver="convex", n_regions=2, n_restarts=1, tol=0.5, random_state=0)
+    assert model.fit(X, y).alpha_ == pytest.approx(0.4 * 0.05 * np.mean((X**2).sum(1) + 1) / 60)
+
+
+@pytest.mark.parametrize("alpha", ["rule", 0, -1.0, np.inf, None])
+def test_bad_alpha(alpha):
+    X, y = problem(60, 0.0)
+    for model in MODELS:
+        with pytest.raises((TypeError, ValueError), match=r"alpha.*or \"auto\" or \"scale\""):
+            type(model)(alpha=alpha).fit(X, y)
