@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -17,8 +18,10 @@ from loclin import L3MClassifier, vc_bound
 from loclin._rows import Rows
 from loclin.datasets import make_sine, make_xor
 from loclin.losses import Loss
+from loclin.solvers import l3m_outputs
 from loclin.solvers.l3m_fast import exponentials, soft_rows
 from loclin.solvers.l3m_online import OnlineRun
+from loclin.solvers.l3m_outputs import Outputs
 from loclin.solvers.l3m_refined import Annealing, partition_at
 
 IRIS, DIGITS = load_iris(return_X_y=True), load_digits(return_X_y=True)
@@ -129,6 +132,55 @@ def test_sparse_rows_and_single_precision(solver):
     assert {getattr(single, name).dtype for name in LEARNED} == {np.dtype(np.float32)}
     assert single.decision_function(X).dtype == single.local_weights(X).dtype == np.float32
     assert single.score(X, y) > (0.95 if solver == "refined" else 0.75)
+
+
+@each(form=KINDS, n_pivots=[1, 8], rows=[1, 150])
+def test_scores_and_gradient_of_outputs(form, n_pivots, rows, monkeypatch):
+    monkeypatch.setattr(l3m_outputs, "block_rows", lambda *size: rows)
+    rng, (X, y), columns = np.random.default_rng(0), IRIS, np.array([0, 2, 3])
+    pivots = rng.normal(size=(n_pivots, 4))
+    outputs = Outputs(form(X), 2, 3, pivots, columns=columns)
+    W, b, factors = rng.normal(size=(8, 4)), rng.normal(size=8), rng.normal(size=(len(y), 8))
+    W[:, 1] = 0
+
+    def kernel(Z, rows, A):
+        A[:] = factors[rows]
+        return float(np.vdot(Z, A))
+
+    v = outputs.of_models(
+        W[6:], b[6:], W[:6].reshape(2, 3, 4).swapaxes(0, 1), b[:6].reshape(2, 3).T
+    )
+    total, gradient = outputs.score(v, kernel)
+    assert total == pytest.approx(np.vdot(X @ W.T + b, factors))
+    by_W, by_b = outputs.split(gradient)
+    moved = factors.T @ X - factors.sum(axis=0)[:, None] * pivots
+    np.testing.assert_allclose(by_W, moved[:, columns], atol=1e-10)
+    np.testing.assert_allclose(by_b, factors.sum(axis=0))
+    found = outputs.attributes(v)
+    np.testing.assert_allclose(found["partition_coef_"], W[6:])
+    np.testing.assert_allclose(found["local_coef_"][2, 1], W[5])
+
+
+def test_columns_that_no_row_has_cost_nothing(monkeypatch):
+    (X, y), columns, sizes = IRIS, np.array([3, 100, 2000, 4999]), []
+    wide = sparse.csr_matrix((X.ravel(), np.tile(columns, len(y)), np.arange(0, X.size + 1, 4)),
+                             (len(y), 5000))  # fmt: skip
+
+    def spy(objective, start, **options):
+        sizes.append(len(start))
+        return minimize(objective, start, **options)
+
+    monkeypatch.setattr(l3m_outputs, "minimize", spy)
+    model, narrow = quick().fit(wide, y), quick().fit(wide[:, columns], y)
+    assert set(sizes) == {(3 * 3 + 3) * (4 + 1)}
+    assert model.objective_[0] == pytest.approx(narrow.objective_[0], rel=1e-3)
+    for name in LEARNED[::2]:
+        learned = getattr(model, name)
+        assert learned.shape[-1] == 5000
+        assert np.count_nonzero(learned) == np.count_nonzero(learned[..., columns]) > 0
+    assert model.score(wide, y) > 0.95
+    again = clone(model).set_params(warm_start=True).fit(wide, y).fit(wide[:, ::-1], y)
+    assert again.score(wide[:, ::-1], y) > 0.95  # over columns that the models did not have
 
 
 @each(solver=SOLVERS, loss=["hinge", "logistic"])
