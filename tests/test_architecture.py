@@ -40,8 +40,8 @@ FLOORS = [
         "_bounds",
         "codings",
     ],
-    ["solvers.codes_fast", "solvers.averaging", "solvers.schedule", "solvers.l3m_outputs"],
-    ["solvers.l3m_fast", "solvers.l3m_online_fast"],
+    ["solvers.codes_fast", "solvers.averaging", "solvers.schedule", "solvers.l3m_span"],
+    ["solvers.l3m_outputs", "solvers.l3m_fast", "solvers.l3m_online_fast"],
     [
         "solvers.cccp_fast",
         "solvers.anchors_fast",

@@ -17,6 +17,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from loclin._scores import block_rows, local_products
+from loclin.solvers.l3m_span import Span, minimise_in_span
 
 _CORRECTIONS = 20  # pairs that L-BFGS keeps
 
@@ -99,6 +100,8 @@ class Outputs:
     ) -> tuple[NDArray[Any], float]:  # fmt: skip
         """Minimise the sum plus ``1/2 sum_p penalties_p ||w_p||^2``, by L-BFGS.
 
+        Where sparse rows are fewer than the features, in the span of the rows (`Span`).
+
         Parameters
         ----------
         v : ndarray of shape (p (d + 1),)
@@ -123,6 +126,12 @@ class Outputs:
         v : ndarray of shape (p (d + 1),)
         value : float
         """
+        free = lower is None and bases is None and len(self.pivots) == 1
+        if free and self.by_feature and self.X.shape[0] < self.X.shape[1]:
+            W, b = self.split(v)
+            span = Span(self.X, self.pivots[0], W, penalties, kernel, self.dtype)
+            x, value = minimise_in_span(span, b, max_passes, tol, least_fall, _CORRECTIONS)
+            return self._joined(*span.unknowns(x)), value
         scales = np.ones(self.n_outputs) if scales is None else scales
 
         def turned(v: NDArray[Any], B: NDArray[Any], scales: NDArray[Any]) -> NDArray[Any]:
