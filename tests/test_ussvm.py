@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from loclin import USSVMClassifier
 from loclin._rows import Rows
 from loclin._scores import answer_scores, shared_code_scores
-from loclin.solvers import ussvm_rows
+from loclin.solvers import ussvm, ussvm_rows
 from loclin.solvers.ussvm import DictionaryDescent
 from loclin.solvers.ussvm_atoms import SparseRowsAtoms
 from loclin.solvers.ussvm_codes import Penalty
@@ -149,7 +149,8 @@ def case_risk(case, D, Z):
 
 
 @each(alpha=[0.0, 0.2], variant=VARIANTS, n_classes=[2, 3], kind=KINDS, batch=[1, 3])
-def test_algorithm_1(alpha, variant, n_classes, kind, batch):
+def test_algorithm_1(alpha, variant, n_classes, kind, batch, monkeypatch):
+    monkeypatch.setattr(ussvm, "_FEW", 99.0 if batch == 1 else 0.0)  # steps of the batch's columns
     rho = 1.0 if kind is np.asarray else 3.0
     case = Problem(alpha, variant, n_classes, kind, batch, positive_weight=rho)
     plain, ours, rng = PlainUSSVM(case), np.random.default_rng(7), np.random.default_rng(7)

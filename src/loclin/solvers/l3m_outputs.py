@@ -100,7 +100,7 @@ class Outputs:
     ) -> tuple[NDArray[Any], float]:  # fmt: skip
         """Minimise the sum plus ``1/2 sum_p penalties_p ||w_p||^2``, by L-BFGS.
 
-        Where sparse rows are fewer than the features, in the span of the rows (`Span`).
+        Where sparse rows are fewer than half the features, in the span of the rows (`Span`).
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class Outputs:
         value : float
         """
         free = lower is None and bases is None and len(self.pivots) == 1
-        if free and self.by_feature and self.X.shape[0] < self.X.shape[1]:
+        if free and self.by_feature and 2 * self.X.shape[0] < self.X.shape[1]:
             W, b = self.split(v)
             span = Span(self.X, self.pivots[0], W, penalties, kernel, self.dtype)
             x, value = minimise_in_span(span, b, max_passes, tol, least_fall, _CORRECTIONS)

@@ -29,6 +29,8 @@ from loclin.solvers.ussvm_codes import Penalty
 
 # Rows of batches that are gathered at once stay near the processor.
 _GATHERED_BYTES = 2**19
+# Nonzeros of a batch over columns, below which its steps touch only its own columns.
+_FEW = 0.25
 
 
 class DictionaryDescent:
@@ -257,8 +259,8 @@ def first_atoms(rows: Rows, n_scorers: int, n_atoms: int, rng: np.random.Generat
 
 
 def _few_nonzeros(X: Any, batch_size: int) -> bool:
-    """Tell whether batches have fewer nonzeros than there are columns."""
-    return sparse.issparse(X) and X.nnz / X.shape[0] * batch_size < X.shape[1]
+    """Tell whether batches have far fewer nonzeros than there are columns."""
+    return sparse.issparse(X) and X.nnz / X.shape[0] * batch_size < _FEW * X.shape[1]
 
 
 def _square_norms(M: NDArray[Any]) -> NDArray[Any]:
