@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -17,9 +18,12 @@ from loclin import L3MClassifier, vc_bound
 from loclin._rows import Rows
 from loclin.datasets import make_sine, make_xor
 from loclin.losses import Loss
+from loclin.solvers import l3m_outputs
 from loclin.solvers.l3m_fast import exponentials, soft_rows
 from loclin.solvers.l3m_online import OnlineRun
+from loclin.solvers.l3m_outputs import Outputs
 from loclin.solvers.l3m_refined import Annealing, partition_at
+from loclin.solvers.l3m_span import Span, _direction, dot
 
 IRIS, DIGITS = load_iris(return_X_y=True), load_digits(return_X_y=True)
 IRIS, DIGITS = (StandardScaler().fit_transform(IRIS[0]), IRIS[1]), (DIGITS[0] / 16, DIGITS[1])
@@ -129,6 +133,126 @@ def test_sparse_rows_and_single_precision(solver):
     assert {getattr(single, name).dtype for name in LEARNED} == {np.dtype(np.float32)}
     assert single.decision_function(X).dtype == single.local_weights(X).dtype == np.float32
     assert single.score(X, y) > (0.95 if solver == "refined" else 0.75)
+
+
+@each(form=KINDS, n_pivots=[1, 8], rows=[1, 150])
+def test_scores_and_gradient_of_outputs(form, n_pivots, rows, monkeypatch):
+    monkeypatch.setattr(l3m_outputs, "block_rows", lambda *size: rows)
+    rng, (X, y), columns = np.random.default_rng(0), IRIS, np.array([0, 2, 3])
+    pivots = rng.normal(size=(n_pivots, 4))
+    outputs = Outputs(form(X), 2, 3, pivots, columns=columns)
+    W, b, factors = rng.normal(size=(8, 4)), rng.normal(size=8), rng.normal(size=(len(y), 8))
+    W[:, 1] = 0
+
+    def kernel(Z, rows, A):
+        A[:] = factors[rows]
+        return float(np.vdot(Z, A))
+
+    v = outputs.of_models(
+        W[6:], b[6:], W[:6].reshape(2, 3, 4).swapaxes(0, 1), b[:6].reshape(2, 3).T
+    )
+    total, gradient = outputs.score(v, kernel)
+    assert total == pytest.approx(np.vdot(X @ W.T + b, factors))
+    by_W, by_b = outputs.split(gradient)
+    moved = factors.T @ X - factors.sum(axis=0)[:, None] * pivots
+    np.testing.assert_allclose(by_W, moved[:, columns], atol=1e-10)
+    np.testing.assert_allclose(by_b, factors.sum(axis=0))
+    found = outputs.attributes(v)
+    np.testing.assert_allclose(found["partition_coef_"], W[6:])
+    np.testing.assert_allclose(found["local_coef_"][2, 1], W[5])
+
+
+def few_rows(n=30, d=80, dtype=np.float64):
+    rng = np.random.default_rng(2)
+    X = sparse.random(n, d, 0.1, format="csr", random_state=rng, dtype=dtype)
+    return X, np.arange(n) % 3, rng
+
+
+@each(partition=[True, False])
+def test_the_span_of_few_rows_has_the_value_and_the_gradient_of_all_weights(partition):
+    X, y, rng = few_rows()
+    rows = Rows(X, y.astype(np.int32), rng.uniform(0.5, 2, len(y)))
+    outputs, weights = Annealing(rows, 2, 3, 0.1, Loss.LOGISTIC).outputs, rows.weights
+    penalties = rng.uniform(0, 2, 8)
+
+    def kernel(Z, some, A):
+        return soft_rows(Z, rows.y[some], weights[some], 2, 3, 4.0, 0.5, 0.0, 1.0, A)
+
+    W = rng.normal(size=(8, X.shape[1]))
+    span = Span(X, outputs.pivots[0], W, penalties, kernel, np.float64)
+    x = span.start(rng.normal(size=8))
+    for _ in range(3):
+        value, A, found = span.value(x)
+        gradient = span.gradient(x, A, found)
+        W, b = span.unknowns(x)
+        v = np.concatenate([W.T.ravel(), b])
+        expected, by_v = outputs.score(v, kernel)
+        by_W, by_b = outputs.split(by_v)
+        by_W += penalties[:, None] * W
+        expected += 0.5 * penalties @ (W**2).sum(axis=1)
+        assert value == pytest.approx(expected)
+        length = np.vdot(by_W, by_W) + by_b @ by_b
+        assert dot(gradient, gradient) == pytest.approx(length)
+        assert dot(gradient, x) == pytest.approx(np.vdot(by_W, W) + by_b @ b)
+        x = x - (0.3 if partition else 2.0) * gradient
+
+
+def test_directions_know_the_curvature_of_the_last_step():
+    rng = np.random.default_rng(0)
+    vectors = [np.array([v, v]) for v in rng.normal(size=(6, 20))]
+    pairs = [(s, y, 1 / dot(s, y)) for s, y in zip(vectors[::2], vectors[1::2], strict=True)]
+    for known in range(1, 4):
+        s, y, _ = pairs[known - 1]
+        np.testing.assert_allclose(_direction(y, pairs[:known]), -s, atol=1e-10)
+    one, other = vectors[:2]
+    there, back = dot(one, _direction(other, pairs)), dot(other, _direction(one, pairs))
+    assert there == pytest.approx(back)
+
+
+@each(dtype=[np.float64, np.float32])
+def test_few_sparse_rows_come_to_the_optimum_of_dense_rows(dtype, monkeypatch):
+    X, y, rng = few_rows(dtype=dtype)
+    start = partition_at(rng.normal(size=(2, X.shape[1])), X)
+    ends = []
+    for form in (X.toarray(), X):
+        rows = Rows(form, y.astype(np.int32), np.ones(len(y), dtype))
+        if form is X:
+            monkeypatch.setattr(l3m_outputs, "minimize", None)
+        annealing = Annealing(rows, 2, 3, 0.1, Loss.LOGISTIC)
+        v = annealing.start(start)
+        for _ in range(4):
+            v, value = annealing.refit(v, 300)
+        ends.append((value, annealing.outputs.attributes(v)))
+    (value, dense), (other, few) = ends
+    assert other == pytest.approx(value, rel=1e-4)
+    np.testing.assert_allclose(few["local_coef_"], dense["local_coef_"], atol=0.02)
+    np.testing.assert_allclose(few["partition_coef_"], start[:, :-1], rtol=1e-5)  # at rest
+    model = quick(2).fit(X, y)
+    assert model.local_coef_.dtype == dtype
+    assert model.score(X, y) == 1
+
+
+def test_columns_that_no_row_has_cost_nothing(monkeypatch):
+    (X, y), columns, sizes = IRIS, np.array([3, 100, 2000, 4999]), []
+    wide = sparse.csr_matrix((X.ravel(), np.tile(columns, len(y)), np.arange(0, X.size + 1, 4)),
+                             (len(y), 5000))  # fmt: skip
+
+    def spy(objective, start, **options):
+        sizes.append(len(start))
+        return minimize(objective, start, **options)
+
+    monkeypatch.setattr(l3m_outputs, "minimize", spy)
+    model = quick().fit(wide, y)
+    assert set(sizes) == {(3 * 3 + 3) * (4 + 1)}
+    narrow = quick().fit(wide[:, columns], y)
+    assert model.objective_[0] == pytest.approx(narrow.objective_[0], rel=1e-3)
+    for name in LEARNED[::2]:
+        learned = getattr(model, name)
+        assert learned.shape[-1] == 5000
+        assert np.count_nonzero(learned) == np.count_nonzero(learned[..., columns]) > 0
+    assert model.score(wide, y) > 0.95
+    again = clone(model).set_params(warm_start=True).fit(wide, y).fit(wide[:, ::-1], y)
+    assert again.score(wide[:, ::-1], y) > 0.95  # over columns that the models did not have
 
 
 @each(solver=SOLVERS, loss=["hinge", "logistic"])

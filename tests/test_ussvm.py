@@ -16,8 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from loclin import USSVMClassifier
 from loclin._rows import Rows
 from loclin._scores import answer_scores, shared_code_scores
-from loclin.solvers import ussvm_rows
+from loclin.solvers import ussvm, ussvm_rows
 from loclin.solvers.ussvm import DictionaryDescent
+from loclin.solvers.ussvm_atoms import SparseRowsAtoms
 from loclin.solvers.ussvm_codes import Penalty
 
 DIGITS, IRIS = load_digits(return_X_y=True), load_iris(return_X_y=True)
@@ -108,6 +109,7 @@ class PlainUSSVM:
         self.case, self.t, (self.D, Z) = case, 0, (part.copy() for part in case.start)
         self.U, self.V, self.b = np.maximum(Z, 0), np.maximum(-Z, 0), case.b.copy()
         self.squares = [np.zeros_like(Z), np.zeros(A), np.zeros_like(self.b)]
+        self.after_batches = []
 
     def run(self, order):
         case, total = self.case, 0.0
@@ -136,6 +138,7 @@ class PlainUSSVM:
                 self.D = self.D - 0.4 * gradient / np.sqrt(self.squares[1] + 1e-99)
                 self.D /= np.maximum(1, np.linalg.norm(self.D, axis=0))
             self.t += 1
+            self.after_batches.append(self.D)
         Z = self.U - self.V
         return total / N + case.objective(self.D, Z) - case_risk(case, self.D, Z)
 
@@ -146,22 +149,47 @@ def case_risk(case, D, Z):
 
 
 @each(alpha=[0.0, 0.2], variant=VARIANTS, n_classes=[2, 3], kind=KINDS, batch=[1, 3])
-def test_algorithm_1(alpha, variant, n_classes, kind, batch):
+def test_algorithm_1(alpha, variant, n_classes, kind, batch, monkeypatch):
+    monkeypatch.setattr(ussvm, "_FEW", 99.0 if batch == 1 else 0.0)  # steps of the batch's columns
     rho = 1.0 if kind is np.asarray else 3.0
     case = Problem(alpha, variant, n_classes, kind, batch, positive_weight=rho)
     plain, ours, rng = PlainUSSVM(case), np.random.default_rng(7), np.random.default_rng(7)
-    dictionaries = []
     for i in range(3):
+        plain.after_batches = []
         got = case.descent.iterate(case.rows, batch, ours, average=i == 2)
         expected = plain.run(rng.permutation(N))
-        dictionaries.append(plain.D)
         assert got == pytest.approx(expected, rel=1e-9)
     np.testing.assert_allclose(case.descent.codes, plain.U - plain.V, atol=1e-10)
     np.testing.assert_allclose(case.descent.atoms.T, plain.D, atol=1e-10)
     np.testing.assert_allclose(case.descent.intercept, plain.b, atol=1e-10)
     assert not np.any((case.descent.u > 0) & (case.descent.v > 0))
     assert np.linalg.norm(plain.D, axis=0).max() <= 1 + 1e-12
-    assert not np.allclose(case.descent.attributes()["dictionary_"], plain.D)  # an average
+    average = case.descent.attributes()["dictionary_"]
+    np.testing.assert_allclose(average, np.mean(plain.after_batches, axis=0), atol=1e-10)
+    assert not np.allclose(average, plain.D)
+
+
+def test_long_steps_of_atoms_over_sparse_rows():
+    rng, d = np.random.default_rng(5), 30
+    atoms = 0.5 * some_dictionary(d, A).T
+    ours, total = SparseRowsAtoms(atoms, average=True), np.zeros_like(atoms)
+    scales = []
+    for _ in range(60):
+        X = sparse.random(2, d, 0.1, format="csr", random_state=rng)
+        left = rng.normal(size=(2, A))
+        columns, step = ours.gradient(X, left)
+        np.testing.assert_array_equal(columns, np.unique(X.indices))
+        np.testing.assert_allclose(step, (X.T @ left)[columns], atol=1e-12)
+        ours.move(columns, 4 * step)
+        ours.end_batch()
+        scales.append(ours.scale.min())
+        atoms = atoms - 4 * left.T @ X
+        atoms /= np.maximum(1, np.linalg.norm(atoms, axis=1))[:, None]
+        total += atoms
+        np.testing.assert_allclose(ours.answers(X), X @ atoms.T, atol=1e-10)
+    assert (np.diff(scales) > 0).any()  # scales were multiplied out
+    for found, expected in zip(ours.finish(), (atoms, total), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
 def test_a_pass_at_rest_only_measures():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -21,13 +22,8 @@ from loclin.anchors import clipped
 from loclin.losses import LOSSES
 from loclin.solvers.l3m_convex import ConvexFit, Problem
 from loclin.solvers.l3m_online import Online, OnlineFit, OnlineRun
-from loclin.solvers.l3m_outputs import models_of
-from loclin.solvers.l3m_refined import (
-    Annealing,
-    RefinedFit,
-    best_number,
-    draw_partition,
-)
+from loclin.solvers.l3m_outputs import models_of, occurring_columns
+from loclin.solvers.l3m_refined import Annealing, RefinedFit, best_number, draw_partition
 
 _REGIONS = 6  # the paper's number
 _RESTARTS = {"convex": 30, "refined": 3, "online": 5}
@@ -251,11 +247,11 @@ class L3MClassifier(LocallyLinearClassifier):
 
     def _begin_refined(self, rows: Rows, rng: np.random.Generator, continued: bool) -> RefinedFit:
         if continued:
-            annealing = self._annealing(rows, self.n_regions_)
+            annealing = self._annealing(rows, continued=True)(rows, self.n_regions_)
             v = annealing.outputs.of_models(*models_of(self))
             return RefinedFit(annealing, v, hard=True)
         self.n_regions_, start = self._choose(rows, rng)
-        annealing = self._annealing(rows, self.n_regions_)
+        annealing = self._annealing(rows)(rows, self.n_regions_)
         return RefinedFit(annealing, annealing.start(start))
 
     def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
@@ -316,8 +312,11 @@ class L3MClassifier(LocallyLinearClassifier):
                 "solver. Set warm_start=False to start afresh."
             )
 
-    def _annealing(self, rows: Rows, n_regions: int) -> Annealing:
-        return Annealing(rows, n_regions, self._n_scorers, self.alpha_, LOSSES[self.loss])
+    def _annealing(self, rows: Rows, *, continued: bool = False) -> partial[Annealing]:
+        """Return what makes the descent over some of the rows, for a number of regions."""
+        columns = None if continued else occurring_columns(rows.X)  # models may have others
+        return partial(Annealing, n_scorers=self._n_scorers, alpha=self.alpha_,
+                       loss=LOSSES[self.loss], columns=columns)  # fmt: skip
 
     def _choose(self, rows: Rows, rng: np.random.Generator) -> tuple[int, NDArray[Any]]:
         """Return how many regions, and the partition to start from: the least held-out risk."""
@@ -329,7 +328,7 @@ class L3MClassifier(LocallyLinearClassifier):
             return r, starts[0]
         seed = int(rng.integers(2**31 - 1))
         parts = hold_out(rows, self.validation_fraction, seed, "n_regions='auto'")
-        return best_number(self._annealing, *parts, draws, self.n_jobs)
+        return best_number(self._annealing(rows), *parts, draws, self.n_jobs)
 
     def _can_compare(self, rows: Rows) -> bool:
         """Tell whether there are enough rows to hold some out of each class."""

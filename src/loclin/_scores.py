@@ -43,7 +43,7 @@ def local_products(X: Any, coef: NDArray[Any]) -> Iterator[tuple[slice, NDArray[
     """
     W = coef.reshape(-1, coef.shape[-1])
     n, width = X.shape[0], len(W)
-    size = min(max(16, _BLOCK_BYTES // max(1, width * W.itemsize)), max(1, n))
+    size = min(block_rows(width, W.itemsize), max(1, n))
     is_sparse = sparse.issparse(X)
     if is_sparse:
         transposed = np.ascontiguousarray(W.T)
@@ -55,6 +55,11 @@ def local_products(X: Any, coef: NDArray[Any]) -> Iterator[tuple[slice, NDArray[
         else:
             responses = np.matmul(X[rows], W.T, out=room[: rows.stop - first])
         yield rows, responses
+
+
+def block_rows(n_models: int, itemsize: int) -> int:
+    """Rows of a block, the responses of which stay in the cache."""
+    return max(16, _BLOCK_BYTES // max(1, n_models * itemsize))
 
 
 def pooled_scores(

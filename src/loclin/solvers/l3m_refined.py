@@ -51,14 +51,16 @@ class Annealing:
     alpha : float
     loss : Loss
         Hinge or logistic.
+    columns : ndarray of int or None
+        Features that count; None stands for all.
     """
 
-    def __init__(self, rows: Rows, n_regions: int, n_scorers: int, alpha: float,
-                 loss: Loss) -> None:  # fmt: skip
+    def __init__(self, rows: Rows, n_regions: int, n_scorers: int, alpha: float, loss: Loss,
+                 columns: NDArray[np.intp] | None = None) -> None:  # fmt: skip
         self.rows, self.alpha, self.smooth = rows, alpha, _SMOOTH[loss]
         self.weights = rows.weights / rows.weights.sum(dtype=np.float64)
         mean = np.asarray(self.weights @ rows.X, np.float64).reshape(1, -1)
-        self.outputs = Outputs(rows.X, n_regions, n_scorers, mean)
+        self.outputs = Outputs(rows.X, n_regions, n_scorers, mean, columns=columns)
 
     def descend(self, v: NDArray[Any], stage: tuple[float, float], n_passes: int = _PASSES, *,
                 partition: bool = True) -> tuple[NDArray[Any], float]:  # fmt: skip
@@ -89,9 +91,8 @@ class Annealing:
 
     def risk(self, v: NDArray[Any], rows: Rows) -> float:
         """Mean loss of the hard model over other rows."""
-        trained, r, s = self.outputs, self.outputs.n_regions, self.outputs.n_scorers
-        others = Outputs(rows.X, r, s, trained.pivots)
-        total, _ = others.score(
+        r, s = self.outputs.n_regions, self.outputs.n_scorers
+        total, _ = self.outputs.over(rows.X).score(
             v,
             lambda Z, some, A: soft_rows(
                 Z, rows.y[some], rows.weights[some], r, s, *_HARD, *self.smooth, A

@@ -24,10 +24,13 @@ from scipy import sparse
 
 from loclin._rows import Rows, mean_squared_norm
 from loclin._targets import signs_of
+from loclin.solvers.ussvm_atoms import SparseRowsAtoms
 from loclin.solvers.ussvm_codes import Penalty
 
 # Rows of batches that are gathered at once stay near the processor.
 _GATHERED_BYTES = 2**19
+# Nonzeros of a batch over columns, below which its steps touch only its own columns.
+_FEW = 0.25
 
 
 class DictionaryDescent:
@@ -78,12 +81,23 @@ class DictionaryDescent:
                 *, average: bool = False) -> float:  # fmt: skip
         """Pass over the rows once. Return the objective, a running estimate."""
         total = np.zeros(len(self.u))
-        for batch in self._batches(rows, batch_size, rng):
-            total += self._move(*batch)
-            if average:
-                self.sums = np.zeros_like(self.atoms) if self.sums is None else self.sums
+        if average and self.sums is None:
+            self.sums = np.zeros_like(self.atoms)
+        # with alpha, every step moves all columns
+        light = None
+        if self.atom_lr and not self.penalty.alpha and _few_nonzeros(rows.X, batch_size):
+            light = SparseRowsAtoms(self.atoms, average)
+        for X, signs, weights in self._batches(rows, batch_size, rng):
+            total += self._move(X, signs, weights, light)
+            self.n_averaged += average
+            if light is not None:
+                light.end_batch()
+            elif average:
                 self.sums += self.atoms
-                self.n_averaged += 1
+        if light is not None:
+            self.atoms, total_atoms = light.finish()
+            if average:
+                self.sums += total_atoms
         self.at_rest = False
         loss = float(total.sum()) / float(rows.weights.sum(dtype=np.float64))
         return loss + self.penalty.value(self.atoms.T, self.codes)
@@ -112,10 +126,11 @@ class DictionaryDescent:
         self.at_rest = True
         return self
 
-    def _move(self, X: Any, signs: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
+    def _move(self, X: Any, signs: NDArray[Any], weights: NDArray[Any],
+              light: SparseRowsAtoms | None) -> NDArray[Any]:  # fmt: skip
         """Take the step of a batch; return the summed losses of every scorer."""
         codes = self.codes
-        P = X @ self.atoms.T
+        P = X @ self.atoms.T if light is None else light.answers(X)
         losses = P @ codes.T
         losses += self.intercept
         losses *= signs
@@ -133,8 +148,10 @@ class DictionaryDescent:
         if on_codes:
             by_intercept = np.ones_like(weights) @ slopes  # as a sum, but faster
             self._move_codes(slopes.T @ P, by_intercept, codes)
-        else:
+        elif light is None:
             self._move_atoms(_product(slopes @ codes, X), codes)
+        else:
+            self._move_light(light, X, slopes @ codes)
         return weights @ losses
 
     def code_gradient(self, loss_gradient: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
@@ -187,6 +204,15 @@ class DictionaryDescent:
         self.atoms -= gradient
         self.atoms /= np.sqrt(np.maximum(_square_norms(self.atoms), 1))[:, None]
 
+    def _move_light(self, light: SparseRowsAtoms, X: Any, left: NDArray[Any]) -> None:
+        """Do the same with the gradient ``X' left`` by the columns that the rows have."""
+        columns, gradient = light.gradient(X, left)
+        atom_history = self.histories[2]
+        atom_history += np.einsum("da,da->a", gradient, gradient)
+        if not self.at_rest:
+            gradient *= self.atom_lr / np.sqrt(atom_history)
+            light.move(columns, gradient)
+
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes: the mean of the atoms since averaging began, the codes as they are."""
         atoms = self.atoms.copy() if self.sums is None else self.sums / self.n_averaged
@@ -230,6 +256,11 @@ def first_atoms(rows: Rows, n_scorers: int, n_atoms: int, rng: np.random.Generat
         spread = np.sqrt(mean_squared_norm(X) / X.shape[1]) or 1.0
         atoms = np.vstack([atoms, drawn - w @ X + X.dtype.type(0.01 * spread) * noise])
     return atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
+
+
+def _few_nonzeros(X: Any, batch_size: int) -> bool:
+    """Tell whether batches have far fewer nonzeros than there are columns."""
+    return sparse.issparse(X) and X.nnz / X.shape[0] * batch_size < _FEW * X.shape[1]
 
 
 def _square_norms(M: NDArray[Any]) -> NDArray[Any]:
