@@ -11,7 +11,18 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.utils import check_random_state
 
-from loclin import L3MClassifier, LLSVMClassifier, ML3Classifier, SAPLClassifier, _strength
+from loclin import (
+    L3MClassifier,
+    LLSVMClassifier,
+    ML3Classifier,
+    SAPLClassifier,
+    _base,
+    _l3m,
+    _rows,
+    _sapl,
+    _strength,
+)
+from loclin.codings import SoftAssignmentCoding
 
 FACTORS = [0.25, 1.0, 4.0, 16.0, 64.0]
 MODELS = [
@@ -80,6 +91,37 @@ def test_factor_of_few_and_of_many_rows():
         assert model.alpha_ == pytest.approx(
             ML3Classifier(2, alpha="scale", max_iter=1).fit(X[:n], y[:n]).alpha_
         )
+
+
+@pytest.mark.filterwarnings("ignore:.*is too large")
+def test_folds_too_small_for_the_parameters_leave_the_rule():
+    X, y = problem(60, 0.5)
+    coding = SoftAssignmentCoding(50, 4, random_state=0)  # a fold has 40 rows
+    auto, scale = (
+        ML3Classifier(50, alpha=alpha, init=coding, max_iter=2, random_state=0).fit(X, y)
+        for alpha in ("auto", "scale")
+    )
+    np.testing.assert_array_equal(auto.local_coef_, scale.local_coef_)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SAPLClassifier(n_anchors="auto", max_iter=3, random_state=0),
+        L3MClassifier(n_regions="auto", max_iter=3, random_state=0),
+        ML3Classifier(2, early_stopping=True, max_iter=3, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_trials_hold_no_more_rows_out(model, monkeypatch):
+    held = []
+    plain = _rows.hold_out
+    for module in (_base, _sapl, _l3m):
+        monkeypatch.setattr(module, "hold_out", lambda *a: held.append(1) or plain(*a))
+    X, y = problem(120, 0.5)
+    model.fit(X, y)
+    assert len(held) == 1
 
 
 def test_rare_class_leaves_the_rule():

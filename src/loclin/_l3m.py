@@ -281,7 +281,8 @@ class L3MClassifier(LocallyLinearClassifier):
             setattr(self, name, value)
 
     def _trial(self) -> dict[str, Any] | None:
-        return None if self.solver == "convex" else {"n_restarts": 1}
+        given = {} if self.n_regions != "auto" else {"n_regions": None}
+        return None if self.solver == "convex" else {"n_restarts": 1} | given
 
     @property
     def _n_restarts(self) -> int:

@@ -313,6 +313,9 @@ class SAPLClassifier(LocallyLinearClassifier):
         X = self._seen_by_models(rows.X[:1])
         return SAPL(X, n_scorers, coding, settings, self.anchor_lr, bandwidth_lr, n_start)
 
+    def _trial(self) -> dict[str, Any] | None:
+        return {"n_anchors": None} if self.n_anchors == "auto" else {}
+
     def _schedule(self, solver: SAPL, rows: Rows) -> None:
         """Set alpha, and the step that follows from it."""
         norm2 = solver.mean_squared_norm(self._seen_by_models(rows.X), rows.X)

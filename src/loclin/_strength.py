@@ -19,6 +19,7 @@ FOLDS = 3
 HELD_OUT = 2000  # rows held out in all, in so many draws of the folds as that takes ...
 MOST_DRAWS = 3  # ... and no more
 SIGMAS = 1.0  # a lead that is no chance
+TRIAL = {"class_weight": None, "early_stopping": False, "warm_start": False, "verbose": 0}
 
 
 def check_alpha(alpha: Any) -> None:
@@ -39,16 +40,18 @@ def chosen_factor(model: Any, rows: Rows, trial: dict[str, Any] | None, seed: in
         return 1.0
     if not FEW_ROWS[0] <= len(rows.y) <= FEW_ROWS[1] or np.bincount(rows.y).min() < FOLDS:
         return 1.0
-    shown = {"random_state": seed, "class_weight": None, "warm_start": False, "verbose": 0}
-    parameters = model.get_params(deep=False) | shown | trial
+    parameters = model.get_params(deep=False) | TRIAL | trial | {"random_state": seed}
     draws = min(MOST_DRAWS, -(-HELD_OUT // len(rows.y)))
     folds = RepeatedStratifiedKFold(n_splits=FOLDS, n_repeats=draws, random_state=seed)
     labels = model.classes_[rows.y]
     wins = np.zeros((len(FACTORS), len(rows.y)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself gives them
-        for train, test in folds.split(rows.y, rows.y):
-            wins[:, test] += fold_wins(type(model), parameters, rows, labels, train, test)
+        try:
+            for train, test in folds.split(rows.y, rows.y):
+                wins[:, test] += fold_wins(type(model), parameters, rows, labels, train, test)
+        except ValueError:  # two thirds of the rows are too few; what all lack, the fit will say
+            return 1.0
     gains, spreads = wins.sum(axis=1), np.linalg.norm(wins, axis=1)
     gains[gains <= SIGMAS * spreads] = 0.0
     return FACTORS[gains.argmax()] if gains.any() else 1.0
