@@ -9,6 +9,8 @@ import numpy as np
 
 COOL = {"cmap": "coolwarm"}
 FLAT = ("--", "-.", ":")  # of systems that have one value for all x
+ACROSS = 3  # panels beside each other
+FEW = 8  # curves that a legend inside the axes has room for, and ticks
 
 
 def draw(results: dict[str, Any], path: Path) -> None:
@@ -26,19 +28,27 @@ def draw(results: dict[str, Any], path: Path) -> None:
     }
     columns = max(len(found.get("panels", [0])) for found in results.values())
     maps = [found for found in results.values() if found["shape"] == "maps"]
-    across, down = (columns, len(results)) if maps else (len(results), 1)
-    figure = Figure(figsize=(4.2 * across, 3.4 * down), layout="constrained")
+    n = len(results)
+    across, down = (columns, n) if maps else (min(n, ACROSS), -(-n // ACROSS))
+    height = 4.8 if any(len(found.get("curves", [])) > FEW for found in results.values()) else 3.4
+    figure = Figure(figsize=(4.2 * across, height * down), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False)
     for place, (name, found) in enumerate(results.items()):
-        some = axes[place] if maps else axes[0, place : place + 1]
+        some = axes[place] if maps else axes.flat[place : place + 1]
         by_shape[found["shape"]](some, name, found)
+    for axis in () if maps else axes.flat[n:]:
+        axis.set_axis_off()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
 def draw_lines(axes: Any, name: str, found: dict[str, Any]) -> None:
     """Draw curves, with a band of one deviation where there are several runs."""
+    from cycler import cycler
+    from matplotlib import colormaps
+
     (axis,) = axes
+    axis.set_prop_cycle(cycler(linestyle=["-", "--"]) * cycler(color=colormaps["tab10"].colors))
     flat = 0
     for label, curve in found["curves"].items():
         runs = np.atleast_2d(np.asarray(curve, dtype=float))
@@ -54,8 +64,12 @@ def draw_lines(axes: Any, name: str, found: dict[str, Any]) -> None:
             )
     if found["log x"]:
         axis.set_xscale("log")
+    if len(found["x"]) <= FEW:
+        axis.set_xticks(found["x"], [f"{x:g}" for x in found["x"]])
+        axis.set_xticks([], minor=True)
     axis.set(title=name, xlabel=found["x name"], ylabel=found["y name"])
-    axis.legend(fontsize=7)
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 2}
+    axis.legend(fontsize=7, **(below if len(found["curves"]) > FEW else {}))
 
 
 def draw_points(axes: Any, name: str, found: dict[str, Any]) -> None:
