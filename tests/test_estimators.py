@@ -10,17 +10,20 @@ from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 CLASSIFIERS = [getattr(loclin, name) for name in loclin.__all__ if name.endswith("Classifier")]
 
 ESTIMATORS = [cls(max_iter=20, random_state=0) for cls in CLASSIFIERS]
+# Beside the defaults, which fit dozens of times for alpha="auto", other ways with one fit.
 ESTIMATORS += [
-    loclin.LLSVMClassifier(solver="dual_cd", tol=0.1, random_state=0),
-    loclin.LLSVMClassifier(OrthogonalCoding(), max_iter=20, random_state=0),
+    loclin.LLSVMClassifier(alpha="scale", solver="dual_cd", tol=0.1, random_state=0),
+    loclin.LLSVMClassifier(OrthogonalCoding(), alpha="scale", max_iter=20, random_state=0),
     loclin.LLSVMClassifier(
-        OrthogonalCoding(per_class=True), solver="dual_cd", tol=0.1, random_state=0
+        OrthogonalCoding(per_class=True), alpha="scale", solver="dual_cd", tol=0.1, random_state=0
     ),
     loclin.LLSVMClassifier(
-        SoftAssignmentCoding(3, 2), weights="constant", max_iter=20, random_state=0
+        SoftAssignmentCoding(3, 2), alpha="scale", weights="constant", max_iter=20, random_state=0
     ),
-    loclin.SAPLClassifier(share_anchors=False, weights="constant", max_iter=20, random_state=0),
-    loclin.L3MClassifier(solver="online", max_iter=20, random_state=0),
+    loclin.SAPLClassifier(
+        alpha="scale", share_anchors=False, weights="constant", max_iter=20, random_state=0
+    ),
+    loclin.L3MClassifier(alpha="scale", solver="online", max_iter=20, random_state=0),
     loclin.L3MClassifier(3, solver="convex", n_restarts=2, tol=0.1, random_state=0),
     loclin.USSVMClassifier(
         5, dictionary=None, n_nonzero=2, nonnegative=True, l1_ratio=0.5, max_iter=20, random_state=0
