@@ -240,6 +240,14 @@ def test_every_public_classifier_of_loclin_is_there(monkeypatch):
     assert [name for name in loclin.__all__ if name.endswith("Classifier")] == own
 
 
+def test_no_candidate_cross_validates_alpha_by_itself():
+    for system in roster():
+        for drawn in (system.start, {"alpha*n/norm2": 0.01}):
+            if "alpha*n/norm2" in system.space:
+                model = system.make(drawn, Shape(100, 5), 0)[-1]
+                assert model.alpha != "auto"
+
+
 @pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
 @pytest.mark.parametrize("name", [system.name for system in roster()])
 @pytest.mark.parametrize("sparse", [False, True])

@@ -176,7 +176,10 @@ def _own_systems() -> list[System]:
     for name in getattr(loclin, "__all__", ()):
         made = getattr(loclin, name, None)
         if isclass(made) and issubclass(made, ClassifierMixin) and not isabstract(made):
-            systems.append(System(name, _seeded(made), spaces.get(name, {}), own=True))
+            space = spaces.get(name, {})
+            # alpha="auto" would cross-validate within the cross-validation
+            start = {"alpha": "scale"} if "alpha*n/norm2" in space else {}
+            systems.append(System(name, _seeded(made), space, start, own=True))
     return systems
 
 
