@@ -150,7 +150,7 @@ class L3MClassifier(LocallyLinearClassifier):
 
     average, batch_size = 0, 1  # neither is a parameter here
     _scores_tell_finite = True
-    _alpha_unit = 0.4
+    _alpha_unit = 0.4  # by cross-validation (docs/design.md)
 
     def __init__(
         self,

@@ -50,7 +50,9 @@ def chosen_factor(model: Any, rows: Rows, trial: dict[str, Any] | None, seed: in
         try:
             for train, test in folds.split(rows.y, rows.y):
                 wins[:, test] += fold_wins(type(model), parameters, rows, labels, train, test)
-        except ValueError:  # two thirds of the rows are too few; what all lack, the fit will say
+        except ValueError:
+            # Two thirds of the rows may be too few for what all allow, or the weakest alpha let
+            # training overflow. What is wrong with the parameters, the fit itself will say.
             return 1.0
     gains, spreads = wins.sum(axis=1), np.linalg.norm(wins, axis=1)
     gains[gains <= SIGMAS * spreads] = 0.0
