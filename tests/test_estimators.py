@@ -9,7 +9,7 @@ from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 
 CLASSIFIERS = [getattr(loclin, name) for name in loclin.__all__ if name.endswith("Classifier")]
 
-ESTIMATORS = [cls(max_iter=20, random_state=0) for cls in CLASSIFIERS]
+ESTIMATORS = [cls(max_iter=5, random_state=0) for cls in CLASSIFIERS]
 # Beside the defaults, which fit dozens of times for alpha="auto", other ways with one fit.
 ESTIMATORS += [
     loclin.LLSVMClassifier(alpha="scale", solver="dual_cd", tol=0.1, random_state=0),

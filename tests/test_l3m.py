@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from loclin import L3MClassifier, vc_bound
+import loclin
+from loclin import vc_bound
 from loclin._rows import Rows
 from loclin.datasets import make_sine, make_xor
 from loclin.losses import Loss
@@ -24,6 +26,9 @@ from loclin.solvers.l3m_online import OnlineRun
 from loclin.solvers.l3m_outputs import Outputs
 from loclin.solvers.l3m_refined import Annealing, partition_at
 from loclin.solvers.l3m_span import Span, _direction, dot
+
+# By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
+L3MClassifier = partial(loclin.L3MClassifier, alpha="scale")
 
 IRIS, DIGITS = load_iris(return_X_y=True), load_digits(return_X_y=True)
 IRIS, DIGITS = (StandardScaler().fit_transform(IRIS[0]), IRIS[1]), (DIGITS[0] / 16, DIGITS[1])

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -13,12 +14,15 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
-from loclin import LLSVMClassifier
+import loclin
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding, TangentCoding
 from loclin.datasets import load, make_xor
 from loclin.losses import LOSSES
 from loclin.solvers.rows_fast import as_models
 from loclin.solvers.sgd import SGD, SGDSettings, mean_squared_norm
+
+# By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
+LLSVMClassifier = partial(loclin.LLSVMClassifier, alpha="scale")
 
 ALPHA = 0.01
 KINDS = [np.asarray, sparse.csr_matrix]

@@ -78,12 +78,13 @@ def counts(of: list[Cell]) -> Counter[str]:
     return Counter(cell.state for cell in of if cell.entry.system not in BESIDE)
 
 
-def reached(of: list[Cell]) -> tuple[int, int, int]:
-    """Count the papers' own systems' comparable figures: reached or beaten, run, in all."""
+def reached(of: list[Cell]) -> tuple[int, int, int, int]:
+    """Count the papers' own systems' comparable figures: reached, within noise, run, in all."""
     own = [c for c in of if c.entry.own and c.entry.system not in BESIDE and c.fact
            and c.fact.comparable]  # fmt: skip
     run = [c for c in own if c.state != WAITING]
-    return sum(c.state in (BETTER, NOISE) for c in run), len(run), len(own)
+    better, noise = (sum(c.state == state for c in run) for state in (BETTER, NOISE))
+    return better, noise, len(run), len(own)
 
 
 def wilcoxon_p(ours: dict[str, dict[str, float]], one: str, other: str) -> tuple[float, int]:

@@ -81,8 +81,8 @@ def count_table(cells: list[Cell]) -> str:
         of = [c for c in cells if paper in (None, c.entry.paper)]
         count, own = judge.counts(of), judge.reached(of)
         rows.append([paper or "**all**", str(sum(count.values())), *(str(count[s]) for s in states),
-                     f"{own[0]} of {own[1]} run, {own[2]} in all"])  # fmt: skip
-    head = ["", "entries", *(f"{s} {MARKS[s]}".strip() for s in states), "own systems, reached"]
+                     f"{own[0]} + {own[1]} of {own[2]} run, {own[3]} in all"])  # fmt: skip
+    head = ["", "entries", *(f"{s} {MARKS[s]}".strip() for s in states), "own systems ✓ + ≈"]
     return table(head, rows)
 
 
@@ -177,8 +177,9 @@ def figures(paper: str, entries: list[Entry], results: Results, pictures: Path) 
             path = pictures / f"{paper}_{name.replace(' ', '_')}.png"
             draw(found, path)
             yield f"![{paper}, {name}]({pictures.name}/{path.name})\n"
-        late = f"; not run yet: {', '.join(waiting)}" if waiting else ""
-        yield f"{name.capitalize()}: {', '.join(found) or '-'}{late}.\n"
+        late = [f"not run yet: {', '.join(waiting)}"] if waiting else []
+        words = "; ".join([", ".join(found), *late] if found else late)
+        yield f"{name.capitalize()}: {words}.\n"
 
 
 def reasons_section(cells: list[Cell]) -> Iterable[str]:
