@@ -6,7 +6,7 @@ choose on so many. The test split is used by the final fits only, one for each s
 systems have m models, and learn for 30 epochs, a bias for each model.
 
 Table 2: ten random splits, two thirds of the rows for training (Banana: 400); everything chosen
-anew on each; features standardised. COVTYPE is the 16 % sample, class 1 against the rest, a tenth
+anew on each. COVTYPE is the 16 % sample, class 1 against the rest, a tenth
 of it held out as in the paper.
 
 Run ``LOCLIN_DATA=FOLDER python -m benchmarks.ml3_tables [letter heart ...] --json FILE``. A stopped
@@ -160,9 +160,7 @@ def choice_of(name: str, problem: Problem, cache: Cache, jobs: int) -> dict[str,
     row = ROWS[name]
     if row.like:
         return choice_of(row.like, problem, cache, jobs)
-    standard = problem.name.split("/")[0] in TABLE_2
-    prepares = ["standardise"] if standard else list(PREPARE)
-    m = M.get(problem.name, 10)
+    prepares, m = list(PREPARE), M.get(problem.name, 10)
 
     def choose() -> dict[str, Any]:
         X, y = subset(problem.X, problem.y, SUBSET)

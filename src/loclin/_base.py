@@ -316,10 +316,10 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     def _batch_size(self, n_samples: int) -> int:
         return auto_batch_size(n_samples) if self.batch_size == "auto" else int(self.batch_size)
 
-    def _threads(self, n_features: int) -> AbstractContextManager[Any]:
+    def _threads(self, X: Any) -> AbstractContextManager[Any]:
         """Limit the threads of small products; to be entered around the iterations."""
         batch_size = LARGEST_BATCH if self.batch_size == "auto" else int(self.batch_size)
-        return threads_for(float(batch_size) * n_features * self._n_local_models())
+        return threads_for(float(batch_size) * X.shape[1] * self._n_local_models())
 
     def _accuracy(self, attributes: dict[str, Any], rows: Rows) -> float:
         """Weighted accuracy of the model with these attributes."""
@@ -348,7 +348,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             done = len(self.objective_)
             task = context.subcontext(task_name="iteration")
             task.call_on_fit_task_begin(estimator=self, **seen)
-            with self._threads(rows.X.shape[1]):
+            with self._threads(rows.X):
                 objective = iterations.iterate(average=done >= last - self.average)
             self.objective_.append(objective)
             watched, report = objective, f"objective {objective:.6g}"

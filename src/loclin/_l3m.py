@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -16,8 +17,9 @@ from loclin._base import LocallyLinearClassifier
 from loclin._checks import check_n_jobs, check_number, check_option
 from loclin._iterations import Iterations
 from loclin._region_rules import region_rules
-from loclin._rows import Rows, hold_out, mean_squared_norm
+from loclin._rows import Rows, can_hold_out, hold_out, mean_squared_norm
 from loclin._strength import check_alpha
+from loclin._threads import threads_for
 from loclin.anchors import clipped
 from loclin.losses import LOSSES
 from loclin.solvers.l3m_convex import ConvexFit, Problem
@@ -130,7 +132,7 @@ class L3MClassifier(LocallyLinearClassifier):
     objective_, validation_scores_ : list of float
         One value an iteration; "convex": the program's objective, exact.
     n_iter_, n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
     References
     ----------
@@ -213,13 +215,9 @@ class L3MClassifier(LocallyLinearClassifier):
 
     def _check_stream(self) -> None:
         if self.solver != "online":
-            raise AttributeError(
-                f"partial_fit needs solver='online'; solver={self.solver!r} must see all rows."
-            )
+            raise AttributeError("partial_fit needs solver='online'; the others must see all rows.")
         if self.n_regions == "auto":
-            raise AttributeError(
-                "partial_fit needs a number of regions; n_regions='auto' must see all rows."
-            )
+            raise AttributeError("partial_fit needs a number of regions; 'auto' must see all rows.")
 
     def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> Iterations:
         continued = bool(self.warm_start) and hasattr(self, "local_coef_")
@@ -227,12 +225,13 @@ class L3MClassifier(LocallyLinearClassifier):
             self._check_unchanged()
         else:
             continued = False
-            for name in ("constraint_rows_", "dual_gap_", "t_", "_online"):
+            for name in ("constraint_rows_", "dual_gap_", "t_", "_online", "n_regions_"):
                 self.__dict__.pop(name, None)
         n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
         self.alpha_ = self._strength(norm2, n)
         if self.solver == "refined":
-            return self._begin_refined(rows, rng, continued)
+            with self._threads(rows.X):
+                return self._begin_refined(rows, rng, continued)
         if not continued:
             auto = self.n_regions == "auto"
             self.n_regions_ = self._choose(rows, rng)[0] if auto else self._given(n)
@@ -248,8 +247,7 @@ class L3MClassifier(LocallyLinearClassifier):
     def _begin_refined(self, rows: Rows, rng: np.random.Generator, continued: bool) -> RefinedFit:
         if continued:
             annealing = self._annealing(rows, continued=True)(rows, self.n_regions_)
-            v = annealing.outputs.of_models(*models_of(self))
-            return RefinedFit(annealing, v, hard=True)
+            return RefinedFit(annealing, annealing.outputs.of_models(*models_of(self)), hard=True)
         self.n_regions_, start = self._choose(rows, rng)
         annealing = self._annealing(rows)(rows, self.n_regions_)
         return RefinedFit(annealing, annealing.start(start))
@@ -293,7 +291,14 @@ class L3MClassifier(LocallyLinearClassifier):
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _n_local_models(self) -> int:
-        return self.n_regions_ * (self._n_scorers + 1)
+        return getattr(self, "n_regions_", _REGIONS) * (self._n_scorers + 1)
+
+    def _threads(self, X: Any) -> AbstractContextManager[Any]:
+        if self.solver == "online":
+            return super()._threads(X)
+        p = self._n_local_models()
+        block = min(X.shape[0], _scores.block_rows(p, X.dtype.itemsize))  # here it is the batch
+        return threads_for(float(block) * X.shape[1] * p)
 
     def _given(self, n_samples: int) -> int:
         """Return the number of regions asked for, or the default."""
@@ -324,17 +329,12 @@ class L3MClassifier(LocallyLinearClassifier):
         n, k, auto = len(rows.y), self._n_restarts, self.n_regions == "auto"
         numbers = [r for r in _AUTO if r <= max(2, n // 10)] if auto else [self._given(n)]
         draws = ((r, [draw_partition(rows.X, r, own) for own in rng.spawn(k)]) for r in numbers)
-        if not auto and (k == 1 or not self._can_compare(rows)):
+        if not auto and (k == 1 or not can_hold_out(rows, self.validation_fraction)):
             r, starts = next(draws)
             return r, starts[0]
         seed = int(rng.integers(2**31 - 1))
         parts = hold_out(rows, self.validation_fraction, seed, "n_regions='auto'")
         return best_number(self._annealing(rows), *parts, draws, self.n_jobs)
-
-    def _can_compare(self, rows: Rows) -> bool:
-        """Tell whether there are enough rows to hold some out of each class."""
-        counts, part = np.bincount(rows.y), self.validation_fraction * len(rows.y)
-        return counts[counts > 0].min() >= 2 and min(part, len(rows.y) - part) > len(counts)
 
     def _runs(self, rows: Rows, rng: np.random.Generator) -> Online:
         settings = self.n_regions_, self._n_scorers, float(self.margin), LOSSES[self.loss]

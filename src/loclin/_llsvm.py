@@ -134,7 +134,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         Only "sgd": rows passed over.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` was a data frame.
 
     Notes
@@ -311,7 +311,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
                 self._stream.follow(self.alpha_, getattr(self, "t_", 0))
         alpha = None if isinstance(self.alpha, str) else float(self.alpha)
         batch_size = self._batch_size(self._stream.n_seen + len(rows.y))
-        with self._threads(rows.X.shape[1]):
+        with self._threads(rows.X):
             self.alpha_, objective = self._stream.learn(rows, self._features, alpha, batch_size)
         self.objective_ = [objective]
         stream = self._stream

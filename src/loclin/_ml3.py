@@ -125,7 +125,7 @@ class ML3Classifier(LocallyLinearClassifier):
         Rows passed over, the starting pass included.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` was a data frame.
 
     Notes
@@ -257,7 +257,7 @@ class ML3Classifier(LocallyLinearClassifier):
                 self._stream.follow(self.alpha_, self.t_)
         alpha = None if isinstance(self.alpha, str) else float(self.alpha)
         batch_size = self._batch_size(self._stream.n_seen + len(rows.y))
-        with self._threads(rows.X.shape[1]):
+        with self._threads(rows.X):
             self.alpha_, objective = self._stream.learn(rows, alpha, batch_size)
         self.objective_ = [objective]
         for name, value in self._stream.attributes().items():

@@ -59,6 +59,12 @@ def weigh(X: Any, labels: NDArray[Any], class_weights: NDArray[Any] | None, samp
     return Rows(X, labels, weights.astype(X.dtype), origin)
 
 
+def can_hold_out(rows: Rows, fraction: float) -> bool:
+    """Tell whether there are enough rows to hold some out of each class."""
+    counts, part = np.bincount(rows.y), fraction * len(rows.y)
+    return bool(counts[counts > 0].min() >= 2 and min(part, len(rows.y) - part) > len(counts))
+
+
 def hold_out(rows: Rows, fraction: float, seed: int,
              needed_by: str = "early_stopping=True") -> tuple[Rows, Rows]:  # fmt: skip
     """Split the rows into those to learn from and those to watch; stratified by one label a row.

@@ -126,7 +126,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     objective_, validation_scores_ : list of float
         One value a pass.
     n_iter_, n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
     References
     ----------
@@ -253,7 +253,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         self._n_seen += len(rows.y)
         alpha = None if isinstance(self.alpha, str) else float(self.alpha)
         batch_size = self._batch_size(self._n_seen)
-        with self._threads(rows.X.shape[1]):
+        with self._threads(rows.X):
             self.alpha_, objective = self._stream.learn(
                 rows, lambda X: (self._seen_by_models(X), X), alpha, batch_size
             )
@@ -358,7 +358,7 @@ class SAPLClassifier(LocallyLinearClassifier):
 
         first = self._start(learned, rng, max(_FIRST, self.n_neighbors)).anchors_
         self.n_anchors_, n_most = len(first), max(1, len(learned.y) // 10)
-        with self._threads(rows.X.shape[1]):
+        with self._threads(rows.X):
             return enough_anchors(make, first, learned, watched, self._seen_by_models, n_most, rng)
 
     def _n_local_models(self) -> int:

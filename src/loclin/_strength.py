@@ -11,6 +11,8 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 
 from loclin._checks import check_number
 from loclin._rows import Rows
+from loclin._scores import block_rows
+from loclin._threads import threads_for
 
 NAMES = ("auto", "scale")
 FACTORS = (0.25, 1.0, 4.0, 16.0, 64.0)
@@ -45,7 +47,8 @@ def chosen_factor(model: Any, rows: Rows, trial: dict[str, Any] | None, seed: in
     folds = RepeatedStratifiedKFold(n_splits=FOLDS, n_repeats=draws, random_state=seed)
     labels = model.classes_[rows.y]
     wins = np.zeros((len(FACTORS), len(rows.y)))
-    with warnings.catch_warnings():
+    n_products = float(block_rows(1, rows.X.dtype.itemsize)) * rows.X.shape[1]  # of a prediction
+    with threads_for(n_products), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself gives them
         try:
             for train, test in folds.split(rows.y, rows.y):

@@ -1,4 +1,4 @@
-"""How many threads matrix products get while a model trains."""
+"""How many threads matrix products, and k-means, get while a model trains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ def _controller() -> ThreadpoolController:
 
 
 def threads_for(products_per_batch: float) -> AbstractContextManager[Any]:
-    """Keep small matrix products on one thread; leave large ones as the user set them."""
+    """Keep small matrix products on one thread; leave large ones as the user set them.
+
+    Threads wait for one another after each product. Where other programs have the cores too, that
+    takes tens of times as long as a small product itself.
+    """
     if products_per_batch < _WORTH_A_THREAD:
-        return _controller().limit(limits=1, user_api="blas")
+        return _controller().limit(limits=1)
     return nullcontext()

@@ -19,6 +19,7 @@ from loclin._checks import check_flag, check_number
 from loclin._iterations import Iterations
 from loclin._rows import Rows
 from loclin._targets import signs_of
+from loclin._threads import threads_for
 from loclin.solvers.ussvm import DescentFit, DictionaryDescent, first_atoms
 from loclin.solvers.ussvm_codes import (
     CodesFit,
@@ -138,7 +139,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         Passes done.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` was a data frame.
 
     Notes
@@ -262,19 +263,20 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         D, found = self.dictionary_, []
         tol = max(self.tol, _SMALLEST_GAP)
         penalty = penalty or self._penalty(self._beta(root_mean_square(P), len(P)))
-        for problem in self._problems(P, D, signs, weights, penalty):
-            code, intercept = solve_problem(problem, tol).code, problem.intercept
-            if not problem.solved(tol):
-                warnings.warn(
-                    f"The duality gap of a code is {problem.gap:.2g}, with an objective of "
-                    f"{problem.objective:.2g}: above tol={tol:g}. Scale the features, raise "
-                    "beta or tol.",
-                    ConvergenceWarning,
-                    stacklevel=2,
-                )
-            if self.n_nonzero is not None:
-                code, intercept = pruned(problem, D, self.n_nonzero, penalty, tol)
-            found.append((code, intercept, problem.gap))
+        with threads_for(float(len(P)) * P.shape[1] ** 2):
+            for problem in self._problems(P, D, signs, weights, penalty):
+                code, intercept = solve_problem(problem, tol).code, problem.intercept
+                if not problem.solved(tol):
+                    warnings.warn(
+                        f"The duality gap of a code is {problem.gap:.2g}, with an objective of "
+                        f"{problem.objective:.2g}: above tol={tol:g}. Scale the features, raise "
+                        "beta or tol.",
+                        ConvergenceWarning,
+                        stacklevel=2,
+                    )
+                if self.n_nonzero is not None:
+                    code, intercept = pruned(problem, D, self.n_nonzero, penalty, tol)
+                found.append((code, intercept, problem.gap))
         codes, intercepts, gaps = map(np.array, zip(*found, strict=True))
         return sparse.csr_matrix(codes.astype(D.dtype)), intercepts.astype(D.dtype), gaps
 
@@ -364,7 +366,7 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         stream = self._stream
         self.beta_ = self._beta(stream.unit, self._n_seen)
         stream.penalty = self._penalty()
-        with self._threads(rows.X.shape[1]):
+        with self._threads(rows.X):
             objective = stream.iterate(rows, self._batch_size(self._n_seen), rng)
         self.objective_, self.n_iter_ = [objective], 1
         for name, value in stream.attributes().items():

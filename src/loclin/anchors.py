@@ -17,15 +17,11 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.sparse.linalg import svds
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import (
-    check_array,
-    check_consistent_length,
-    check_random_state,
-    column_or_1d,
-)
+from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 
 from loclin._checks import check_number
 from loclin._nearest_fast import nearest_rows
+from loclin._threads import threads_for
 
 __all__ = [
     "anchor_planes",
@@ -136,7 +132,7 @@ def _centres(X: Any, wanted: int, random_state: Any) -> NDArray[Any]:
     else:
         batch = max(2048, 4 * wanted)
         model = MiniBatchKMeans(wanted, n_init=1, batch_size=batch, random_state=random_state)
-    with warnings.catch_warnings():
+    with threads_for(float(X.shape[0]) * X.shape[1] * wanted), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # few distinct rows: said by the caller
         centres = model.fit(X).cluster_centers_.astype(X.dtype, copy=False)
     if whole:  # centres without rows repeat others, up to rounding

@@ -29,7 +29,7 @@ def dual_exponent(p: float) -> float:
 
 
 def argmax_lp_ball(scores: ArrayLike, p: float) -> NDArray[np.floating]:
-    """Maximise ``code . scores`` over ``code >= 0, ||code||_p <= 1``, row by row.
+    """Maximise ``code @ scores`` over ``code >= 0, ||code||_p <= 1``, row by row.
 
     The closed form of ML3 (equations 14 and 15): ``code_j = (s_j^+ / ||s^+||_q)^(q - 1)`` with
     ``q = p / (p - 1)``. For p = 1 the largest positive score gets all the weight (the first one on

@@ -66,7 +66,7 @@ class LocalCoordinateCoding(AnchorCoding):
     Attributes
     ----------
     anchors_ : ndarray of shape (n_anchors, n_features)
-    objective_ : list of float, of length n_iter_ + 1
+    objective_ : list of float, of length `n_iter_` + 1
         The objective over the rows used, after each alternation, the start first. It does not rise.
     n_iter_ : int
         Alternations done.

@@ -1,0 +1,46 @@
+"""How Sphinx builds the documentation: ``python -m sphinx -W docs docs/_build``."""
+
+import loclin
+
+project = "loclin"
+author = "The loclin developers"
+copyright = author
+version = release = loclin.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = f"loclin {release}"
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+autosummary_generate = True
+numpydoc_show_class_members = True
+numpydoc_show_inherited_class_members = True
+numpydoc_class_members_toctree = False
+# Labels of scikit-learn's documentation, in docstrings inherited from it.
+suppress_warnings = ["ref.ref"]
+
+
+def formulas_as_they_stand(app, what, name, obj, options, lines):
+    """Show the indented formulas at the head of a docstring literally."""
+    head = next((i for i, line in enumerate(lines) if line.startswith("---")), len(lines))
+    starts = [
+        i
+        for i in range(2, head)
+        if lines[i].startswith("    ") and not lines[i - 1] and not lines[i - 2].startswith(" ")
+    ]
+    for i in reversed(starts):
+        if not lines[i - 2].endswith("::"):
+            lines[i:i] = ["::", ""]
+
+
+def setup(app):
+    """Before numpydoc sees a docstring, whose priority is 500."""
+    app.connect("autodoc-process-docstring", formulas_as_they_stand, priority=400)

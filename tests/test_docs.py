@@ -1,0 +1,46 @@
+"""README and guide run as they stand; the documentation builds without warnings."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def examples(path):
+    return re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(), re.S)
+
+
+def test_the_readme_s_first_example_runs(capsys):
+    exec(examples("README.md")[0], {})
+    assert float(capsys.readouterr().out) > 0.9
+
+
+def test_the_guide_s_examples_run(capsys):
+    names = {}
+    for example in examples("docs/guide.md"):
+        exec(example, names)
+    printed = capsys.readouterr().out
+    assert float(printed.split("\n")[0]) > 0.95
+    assert printed.count("True") == 2
+    assert "False" not in printed
+    assert "region 0" in printed
+    assert printed.endswith("[0 1 2 3 4 5 6 7 8 9]\n")
+
+
+def test_the_documentation_builds_without_warnings(tmp_path):
+    pytest.importorskip("sphinx", reason="needs loclin[docs]")
+
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for path in (ROOT / "docs").glob("*.*"):  # pages of the reference are written beside
+        (docs / path.name).write_bytes(path.read_bytes())
+    (docs / "figures").symlink_to(ROOT / "docs" / "figures")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+    found = subprocess.run([*command, str(docs), str(tmp_path / "html")], capture_output=True)
+    assert found.returncode == 0, found.stderr.decode()
+    for name in ("ML3Classifier", "codings.OrthogonalCoding", "datasets.load"):
+        assert (tmp_path / "html" / "generated" / f"loclin.{name}.html").exists()

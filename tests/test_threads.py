@@ -1,0 +1,56 @@
+"""Small products run on one thread, whatever the user's limit: threads wait for one another."""
+
+import numpy as np
+import pytest
+import sklearn.cluster
+from sklearn.datasets import load_iris
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import loclin
+from loclin import _ussvm
+from loclin._threads import threads_for
+from loclin.solvers import l3m_outputs
+
+
+def pools():
+    return {pool["filepath"]: pool["num_threads"] for pool in threadpool_info()}
+
+
+@pytest.fixture
+def two_threads():
+    with threadpool_limits(2):
+        if max(pools().values()) < 2:
+            pytest.skip("the thread pools were built for one thread")
+        yield pools()
+
+
+def test_small_products_get_one_thread_large_ones_what_the_user_set(two_threads):
+    with threads_for(1e6):
+        assert set(pools().values()) == {1}
+    with threads_for(1e9):
+        assert pools() == two_threads
+    assert pools() == two_threads
+
+
+@pytest.mark.parametrize(
+    ("model", "where", "name"),
+    [
+        (loclin.L3MClassifier(2, alpha="scale", max_iter=2), l3m_outputs, "minimize"),
+        (loclin.USSVMClassifier(3, n_nonzero=2, max_iter=2), _ussvm, "solve_problem"),
+        (loclin.LLSVMClassifier(max_iter=2, alpha="scale"), sklearn.cluster.KMeans, "fit"),
+    ],
+    ids=["L-BFGS", "codes", "k-means"],
+)
+def test_a_fit_to_few_rows_runs_on_one_thread(model, where, name, two_threads, monkeypatch):
+    seen, real = [], getattr(where, name)
+
+    def spy(*args, **kwargs):
+        seen.append(max(pools().values()))
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(where, name, spy)
+    X, y = load_iris(return_X_y=True)
+    model.set_params(random_state=0).fit((X - X.mean(axis=0)).astype(np.float32), y)
+    assert seen
+    assert set(seen) == {1}
+    assert pools() == two_threads
