@@ -74,7 +74,7 @@ TIMED = ("error %", "train s", "test s")
 
 # --- ml3 -------------------------------------------------------------------------------------
 
-ML3_MINUTES = {"usps": 6, "letter": 3, "mnist": 40, "covtype1": 20}  # else 0.3
+ML3_MINUTES = {"usps": 6, "letter": 3, "mnist": 40, "covtype1": 20}  # else 0.7
 ML3_NAMES = {"Gaussian-Libsvm": "Gaussian", "Liblinear (one-vs-all)": "Liblinear",
              "LLSVM": "LL-SVM"}  # of Table 2  # fmt: skip
 
@@ -93,14 +93,14 @@ def ml3_entries() -> Iterator[Entry]:
             yield Entry("ml3", "table 1", data, name, run, minutes, stage, own)
         for data in ml3_tables.TABLE_2 if row.table_2 else ():
             shown, run = ML3_NAMES.get(name, name), partial(ml3_cell, data, name)
-            yield Entry("ml3", "table 2", data, shown, run, 0.3, stage, own)
+            yield Entry("ml3", "table 2", data, shown, run, 0.7, stage, own)
     for figure, data, run, minutes in figures_ml3.PANELS:
         yield Entry("ml3", figure, data, "curves", run, minutes, 3)
 
 
 # --- occ -------------------------------------------------------------------------------------
 
-OCC_MINUTES = {"usps": 10, "letter": 12, "mnist": 60}
+OCC_MINUTES = {"usps": 3, "letter": 3, "mnist": 25}
 OCC_OWN = ("G-OCC", "C-OCC")
 
 
@@ -116,7 +116,7 @@ def occ_entries() -> Iterator[Entry]:
     for name, row in occ_tables.ROWS.items():
         for data, (_, published) in row.cells.items():
             if published and "local biases" not in name:
-                slow = 3 if "4096" in name or "CC (" in name else 1
+                slow = 3 if "LCC (" in name else 1
                 yield Entry("occ", "table 2", data, name, partial(occ_cell, data, name),
                             slow * OCC_MINUTES[data], stages[row.like],
                             name.endswith(OCC_OWN))  # fmt: skip
@@ -128,7 +128,7 @@ def occ_entries() -> Iterator[Entry]:
 
 # --- sapl ------------------------------------------------------------------------------------
 
-SAPL_MINUTES = {"banana": 15, "ijcnn1": 25, "usps": 25, "mnist": 90, "letter": 40}
+SAPL_MINUTES = {"banana": 3, "ijcnn1": 2, "usps": 5, "mnist": 25, "letter": 5}
 SAPL_NAMES = {"LLC-SAPL_lcc": "LLC-SAPLlcc"}
 
 
