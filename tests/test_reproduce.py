@@ -232,7 +232,7 @@ def test_the_page_shows_what_is_stored_and_what_is_not(some_results):
     assert judge.reached(usps) == (4, 1, 6, 6)
     assert "**LIB-LLSVM + G-OCC** | … (1.72) | 4.10 ± 0.14 (4.14) ✓ | … (6.85) |" in text
     assert "**LIB-LLSVM + C-OCC** | … (1.61) | 4.10 ± 0.14 (3.94) ✗ | … (7.35) |" in text
-    assert "occ, table 2, usps, LIB-LLSVM + C-OCC (+0.16): open: choosing planes" in text
+    assert "occ, table 2, usps, LIB-LLSVM + C-OCC (+0.16, 0.4 s.e.): open: choosing planes" in text
     assert "table 2, letter" not in text  # has a reason, but has not been run
     assert "| LIB-LLSVM + G-OCC | … (75.6) | 1 (22.2) | … (23) |" in text
     assert f"{4 * len(SYSTEMS) - 1} of {len(SETS) * len(SYSTEMS)} cells have a result." in text
@@ -249,7 +249,7 @@ def test_the_page_says_where_a_reason_is_wanting(some_results, tmp_path, monkeyp
     monkeypatch.setattr(page, "REASONS", tmp_path / "reasons.toml")
     page.REASONS.write_text("")
     page.write(all_entries(), some_results, tmp_path / "page.md")
-    wanting = "occ, table 2, usps, LIB-LLSVM + C-OCC (+0.16): no reason tested yet."
+    wanting = "occ, table 2, usps, LIB-LLSVM + C-OCC (+0.16, 0.4 s.e.): no reason tested yet."
     assert wanting in (tmp_path / "page.md").read_text()
 
 

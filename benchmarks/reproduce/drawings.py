@@ -65,7 +65,7 @@ def draw_lines(axes: Any, name: str, found: dict[str, Any]) -> None:
     if found["log x"]:
         axis.set_xscale("log")
     if len(found["x"]) <= FEW:
-        axis.set_xticks(found["x"], [f"{x:g}" for x in found["x"]])
+        axis.set_xticks(found["x"], [f"{x:g}" for x in found["x"]], fontsize=8)
         axis.set_xticks([], minor=True)
     axis.set(title=name, xlabel=found["x name"], ylabel=found["y name"])
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 2}

@@ -128,7 +128,7 @@ def occ_entries() -> Iterator[Entry]:
 
 # --- sapl ------------------------------------------------------------------------------------
 
-SAPL_MINUTES = {"banana": 3, "ijcnn1": 2, "usps": 5, "mnist": 25, "letter": 5}
+SAPL_MINUTES = {"banana": 3, "ijcnn1": 2, "usps": 5, "mnist": 6, "letter": 5}
 SAPL_NAMES = {"LLC-SAPL_lcc": "LLC-SAPLlcc"}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import rankdata, studentized_range, wilcoxon
 
 from benchmarks.reproduce.entries import Entry
-from benchmarks.reproduce.published import Fact, Key, published
+from benchmarks.reproduce.published import TEST_ROWS, Fact, Key, published
 from benchmarks.reproduce.store import Folder
 
 BETTER, NOISE, WORSE, WAITING = "better", "within noise", "worse", "not run yet"
@@ -71,6 +71,14 @@ def cells(entries: list[Entry], results: dict[tuple[str, str], Any]) -> list[Cel
         for e in tables
         if (e.paper, e.table) != ("sapl", "table 3")
     ]
+
+
+def gap_in_chance(cell: Cell) -> float | None:
+    """Return how far above the paper's a cell is, in standard errors of the official test split."""
+    n = TEST_ROWS.get(cell.entry.data)
+    if n is None or cell.fact is None or cell.state == WAITING:
+        return None
+    return (cell.mean - cell.fact.value) / float(np.sqrt(cell.mean * (100 - cell.mean) / n))
 
 
 def counts(of: list[Cell]) -> Counter[str]:

@@ -86,6 +86,16 @@ def count_table(cells: list[Cell]) -> str:
     return table(head, rows)
 
 
+def share_reached(cells: list[Cell]) -> str:
+    """Say how much of the papers' own systems' figures is reached; 80 % is the aim."""
+    better, noise, run, _ = judge.reached(cells)
+    share, with_noise = (f"{100 * n / max(1, run):.0f} %" for n in (better, better + noise))
+    return (
+        f"Of the {run} figures of the papers' own systems that have been run, {share} are reached "
+        f"or\nbeaten, {with_noise} with those within noise. The aim is 80 %.\n"
+    )
+
+
 def timing_section(paper: str, entries: list[Entry], results: Results) -> Iterable[str]:
     """Yield tables of times as ratios to a rival's, ours and the paper's."""
     facts = published()
@@ -184,11 +194,19 @@ def figures(paper: str, entries: list[Entry], results: Results, pictures: Path) 
 
 def reasons_section(cells: list[Cell]) -> Iterable[str]:
     """Yield why each worse entry is worse."""
-    reasons = tomllib.loads(REASONS.read_text())
-    for cell in (c for c in cells if c.state == WORSE):
+    reasons, worse = tomllib.loads(REASONS.read_text()), [c for c in cells if c.state == WORSE]
+    if not worse:
+        yield "Nothing is worse."
+        return
+    chances = [judge.gap_in_chance(c) for c in worse]
+    few = sum(chance is not None and chance < 1 for chance in chances)
+    yield "In brackets: how far above the paper's figure, and that in standard errors of the test"
+    yield f"split, if that is official: {few} of {len(worse)} are above by less than one.\n"
+    for cell, chance in zip(worse, chances, strict=True):
         e, gap = cell.entry, cell.mean - (cell.fact.value if cell.fact else 0)
+        words = f"{gap:+.2f}" if chance is None else f"{gap:+.2f}, {chance:.1f} s.e."
         reason = reasons.get(e.paper, {}).get(e.key, "no reason tested yet.")
-        yield f"- {e.paper}, {e.table}, {e.data}, {e.system} ({gap:+.2f}): {reason}"
+        yield f"- {e.paper}, {e.table}, {e.data}, {e.system} ({words}): {reason}"
 
 
 def made_section(results: Path, entries: list[Entry]) -> Iterable[str]:
@@ -207,7 +225,7 @@ def write(entries: list[Entry], results: Path, path: Path) -> list[Cell]:
     cells = judge.cells(entries, found)
     marks = {"BETTER": MARKS[judge.BETTER], "NOISE": MARKS[judge.NOISE],
              "WORSE": MARKS[judge.WORSE], "WAITING": MARKS[judge.WAITING]}  # fmt: skip
-    parts = [ABOUT.format(**marks), "## Count\n", count_table(cells)]
+    parts = [ABOUT.format(**marks), "## Count\n", count_table(cells), share_reached(cells)]
     for paper, title in PAPERS.items():
         parts.append(f"## {title}\n")
         of_paper = [c for c in cells if c.entry.paper == paper]
@@ -221,7 +239,7 @@ def write(entries: list[Entry], results: Path, path: Path) -> list[Cell]:
         parts += figures(paper, entries, found, path.parent / "figures")
     parts += ["## Defaults against tuned and default rivals\n",
               *defaults_section(entries, found, path.parent / "figures")]  # fmt: skip
-    parts += ["## Why worse\n", *(list(reasons_section(cells)) or ["Nothing is worse."]), ""]
+    parts += ["## Why worse\n", *reasons_section(cells), ""]
     missing = [f"- {name}: {why}" for name, why in (MISSING_DATA | MISSING_SYSTEMS).items()]
     parts += ["## Not reproduced, not counted\n", *missing, ""]
     parts += ["## Made with\n", *made_section(results, entries)]

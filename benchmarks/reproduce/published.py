@@ -26,6 +26,10 @@ MISSING_SYSTEMS = {
     "LDKL": "local deep kernel learning",
     "LCC (4096 anchors)": "copied from another paper; OCC's table has the system itself",
 }
+# Rows of the official test splits.
+TEST_ROWS = {"usps": 2007, "letter": 4000, "mnist": 10_000, "ijcnn1": 91_701, "dna": 1186,
+             "satimage": 2000, "vowel": 462, "optdigits": 1797, "pendigits": 3498,
+             "segment": 2100}  # fmt: skip
 MISSING_SETS = ("mnist8m", "voc2007-vlad")  # of published.csv
 
 
