@@ -16,7 +16,7 @@ from benchmarks.reproduce.entries import Entry
 from benchmarks.reproduce.judge import BESIDE, MARKS, WAITING, WORSE, Cell
 from benchmarks.reproduce.markdown import joined, table
 from benchmarks.reproduce.published import MISSING_DATA, MISSING_SYSTEMS, Key, published
-from benchmarks.reproduce.store import Folder
+from benchmarks.reproduce.store import TAKEN_OVER, Folder
 
 REASONS = Path(__file__).with_name("reasons.toml")
 PAPERS = {
@@ -213,9 +213,13 @@ def made_section(results: Path, entries: list[Entry]) -> Iterable[str]:
     """Yield what the results were made with, and the time they took."""
     paths = [results / paper for paper in dict.fromkeys(e.paper for e in entries)]
     stored = [entry for path in paths for entry in Folder(path).stored.values()]
-    made = {", ".join(f"{k} {v}" for k, v in entry["made with"].items()) for entry in stored}
-    seconds = sum(entry["seconds"][0] for entry in stored if entry.get("seconds"))
-    yield f"{len(stored)} stored results, {seconds / 3600:.1f} hours of processor time in all.\n"
+    seconds = [entry["seconds"][0] for entry in stored if entry.get("seconds")]
+    yield f"{len(stored)} stored results; {sum(seconds) / 3600:.1f} hours of processor time for the "
+    yield f"{len(seconds)} that were not taken over from runs of the papers' own modules.\n"
+    versions = (
+        {k: v for k, v in entry["made with"].items() if k != TAKEN_OVER} for entry in stored
+    )
+    made = {", ".join(f"{k} {v}" for k, v in of.items()) for of in versions}
     yield from (f"- {words}" for words in sorted(made))
 
 

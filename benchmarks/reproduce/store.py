@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks.choices import Cache
 from loclin import __version__
 
+TAKEN_OVER = "taken over from"  # a file of results of a paper's own module
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
 
 
@@ -77,7 +78,7 @@ class Folder(Cache):
         """Take over the results of a JSON file of `Cache`, where there are none yet."""
         new = {k: v for k, v in json.loads(file.read_text()).items() if k not in self.stored}
         for key, entry in new.items():
-            made = {"taken over from": file.name} | made_with()
+            made = {TAKEN_OVER: file.name} | made_with()
             self.put(key, entry["settings"], entry["result"], made=made)
         return len(new)
 
