@@ -214,12 +214,10 @@ def made_section(results: Path, entries: list[Entry]) -> Iterable[str]:
     paths = [results / paper for paper in dict.fromkeys(e.paper for e in entries)]
     stored = [entry for path in paths for entry in Folder(path).stored.values()]
     seconds = [entry["seconds"][0] for entry in stored if entry.get("seconds")]
-    yield f"{len(stored)} stored results; {sum(seconds) / 3600:.1f} hours of processor time for the "
+    yield f"{len(stored)} stored results; {sum(seconds) / 3600:.1f} hours of processor time for the"
     yield f"{len(seconds)} that were not taken over from runs of the papers' own modules.\n"
-    versions = (
-        {k: v for k, v in entry["made with"].items() if k != TAKEN_OVER} for entry in stored
-    )
-    made = {", ".join(f"{k} {v}" for k, v in of.items()) for of in versions}
+    versions = [entry["made with"] for entry in stored]
+    made = {", ".join(f"{k} {v}" for k, v in of.items() if k != TAKEN_OVER) for of in versions}
     yield from (f"- {words}" for words in sorted(made))
 
 
