@@ -6,8 +6,8 @@ choose on so many. The test split is used by the final fits only, one for each s
 systems have m models, and learn for 30 epochs, a bias for each model.
 
 Table 2: ten random splits, two thirds of the rows for training (Banana: 400); everything chosen
-anew on each. COVTYPE is the 16 % sample, class 1 against the rest, a tenth
-of it held out as in the paper.
+anew on each. COVTYPE is the 16 % sample, class 1 against the rest, a tenth of it held out as in the
+paper.
 
 Run ``LOCLIN_DATA=FOLDER python -m benchmarks.ml3_tables [letter heart ...] --json FILE``. A stopped
 run goes on from its JSON file (one run a file).
