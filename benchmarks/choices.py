@@ -34,6 +34,7 @@ PREPARE = {"raw": FunctionTransformer, "unit rows": Normalizer, **PREPROCESSING}
 COARSE = (-4, -2, 0)  # half decades: factors 0.01, 0.1, 1
 LIMITS = -10, 6
 FOLDS = 5
+SUBSET = 10_000  # training rows that choose, at most
 Case = tuple[str, tuple[tuple[str, Any], ...]]  # preprocessing, knobs
 
 
@@ -119,7 +120,9 @@ def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     return one_thread(run)
 
 
-def subset(X: NDArray[Any], y: NDArray[Any], rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def subset(
+    X: NDArray[Any], y: NDArray[Any], rows: int = SUBSET
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Draw so many rows, stratified, always the same."""
     if rows < len(X):
         X, _, y, _ = train_test_split(X, y, train_size=rows, stratify=y, random_state=0)

@@ -4,8 +4,8 @@ Everything is chosen by 5-fold cross-validation on the training split: preproces
 (from a coarse grid), then the loss, where the anchors come from, the coding's own knobs one by one,
 and a finer strength; a best value at the edge of a grid makes the grid grow. The strength is a
 factor in half decades of the mean squared norm of the implicit features, intercepts left out:
-alpha = factor * norm^2 / n. Slow systems choose on fewer rows (`CV_ROWS`). The test split is used
-by the final fits only, one for each seed.
+alpha = factor * norm^2 / n. Sets of more than 10,000 rows choose on so many (`SUBSET`). The test
+split is used by the final fits only, one for each seed.
 
 MNIST: the figures that count are on the first 40,000 training rows, as in the paper.
 
@@ -36,6 +36,7 @@ from benchmarks.choices import (
     FOLDS,
     LIMITS,
     PREPARE,
+    SUBSET,
     Cache,
     Case,
     Knob,
@@ -59,14 +60,6 @@ from loclin.codings import (
 SETS = ("usps", "letter", "mnist")
 COLUMNS = ("mnist", "usps", "letter")  # of the paper's tables
 COUNTED = {"mnist": 40_000}  # the paper's training rows; all of them are printed beside
-SUBSET = 10_000
-# Fewer than SUBSET where a fit takes long: classes with planes of their own, learned anchors.
-CV_ROWS = {
-    "lib": {"mnist": 3000},
-    "lib local": {"mnist": 3000},
-    "planes": {"mnist": 3000},
-    "lcc": {"mnist": 5000},
-}
 # Where the paper leaves the loss open, CV chooses, beginning with LIBLINEAR's squared hinge.
 LOSS_CHOSEN = ("raw", "codes", "class codes", "lib", "lib local")
 # The paper's anchors are from k-means; CV chooses whether over all rows or over those of a class.
@@ -219,8 +212,7 @@ def fold_errors(row: Row, size: int, passes: int, X: Any, y: Any, fold: Any, cas
 def search_for(name: str, problem: Problem, size: int, jobs: int) -> Search:
     """Search on the rows for cross-validation."""
     row, counted = ROWS[name], problem.counted
-    rows = min(cv_rows(name, problem.name), counted)
-    X, y = subset(problem.X[:counted], problem.y[:counted], rows)
+    X, y = subset(problem.X[:counted], problem.y[:counted])
     return Search(partial(fold_errors, row, size, passes_of(counted)), X, y, jobs)
 
 
@@ -240,22 +232,13 @@ def options_of(row: Row) -> dict[str, tuple[str, str]]:
     )
 
 
-def cv_rows(name: str, set_name: str) -> int:
-    """Rows for cross-validation."""
-    row = ROWS[name]
-    slow = "lcc" if row.coding in (lcc, tangents) else row.how
-    if (row.how, row.coding) == ("peg", c_occ):
-        slow = "planes"
-    return CV_ROWS.get(slow, {}).get(set_name, SUBSET)
-
-
 def settings_of(name: str, problem: Problem, size: int) -> dict[str, Any]:
     """Collect what a stored result must agree in to be used again."""
     row = ROWS[name]
     return {
         "how": row.how, "coding": row.coding and row.coding.__name__, "size": size,
         "knobs": row.knobs, "learner": LEARNERS.get(row.how), "prepare": list(PREPARE),
-        "coarse": COARSE, "limits": LIMITS, "folds": FOLDS, "cv_rows": cv_rows(name, problem.name),
+        "coarse": COARSE, "limits": LIMITS, "folds": FOLDS, "cv_rows": SUBSET,
         "counted": problem.counted, "shape": problem.X.shape, "values": "0 to 1",
         "options": options_of(row),
     }  # fmt: skip

@@ -2,9 +2,9 @@
 
 Everything is chosen by 5-fold cross-validation on the training split: preprocessing and strength,
 the width of the code or the kernel, the step of the anchors, and a finer strength (`choices`). Sets
-of more than 10,000 rows choose on so many (MNIST: 3,000). The test split is used by the final fits
-only, one for each seed. Banana has no test split: each seed draws its own, a third of the rows,
-and chooses anew on the rest. The figures are in `sapl_figures`.
+of more than 10,000 rows choose on so many. The test split is used by the final fits only, one for
+each seed. Banana has no test split: each seed draws its own, a third of the rows, and chooses anew
+on the rest. The figures are in `sapl_figures`.
 
 LCC+SVM is a linear SVM on the localised soft assignment that the other systems use, which is what
 the model becomes with fixed anchors and W = 0; the bandwidth is a factor of "auto" of the coding.
@@ -36,6 +36,7 @@ from benchmarks.choices import (
     FOLDS,
     LIMITS,
     PREPARE,
+    SUBSET,
     Cache,
     Case,
     Knob,
@@ -53,7 +54,6 @@ from loclin.datasets import load, make_sine
 SETS = ("banana", "ijcnn1", "usps", "mnist", "letter")
 N_ANCHORS, N_NEIGHBORS = {"sine": 4}, 8  # else 100 anchors
 SEEDS = {"mnist": 3}  # else 10
-CV_ROWS = {"mnist": 3000}  # else 10,000
 PASSES = {"mnist": 40}  # else 200, at most: they end when the objective stays
 BANDWIDTH = Knob("bandwidth", 1.0, 2, 1 / 64, 64)
 STEP = Knob("anchor_lr", 1.0, 2, 1 / 4, 4)
@@ -162,7 +162,7 @@ def settings_of(name: str, problem: Problem) -> dict[str, Any]:
     row, base = ROWS[name], problem.name.split("/")[0]
     return {
         "how": row.how, "knobs": row.knobs, "prepare": list(PREPARE), "coarse": COARSE,
-        "limits": LIMITS, "folds": FOLDS, "cv_rows": CV_ROWS.get(base, 10_000),
+        "limits": LIMITS, "folds": FOLDS, "cv_rows": SUBSET,
         "passes": PASSES.get(base, 200), "anchors": [N_ANCHORS.get(base, 100), N_NEIGHBORS],
         "shape": problem.X.shape,
     }  # fmt: skip
@@ -173,7 +173,7 @@ def choice_of(name: str, problem: Problem, cache: Cache, jobs: int) -> dict[str,
     row, settings = ROWS[name], settings_of(name, problem)
 
     def choose() -> dict[str, Any]:
-        X, y = subset(problem.X, problem.y, settings["cv_rows"])
+        X, y = subset(problem.X, problem.y)
         search = Search(partial(fold_errors, row, problem.name), X, y, jobs)
         options = {"loss": ("squared_hinge", "hinge")} if row.how == "linear" else {}
         return search.choose(list(PREPARE), row.knobs, options)
