@@ -1,7 +1,13 @@
 """scikit-learn's own checks, for every public classifier."""
 
+import pickle
+from copy import deepcopy
+
+import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import is_classifier
+from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import loclin
@@ -42,6 +48,20 @@ EXCUSED = {
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXCUSED)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("make_copy", [deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("cls", [cls for cls in CLASSIFIERS if cls is not loclin.USSVMClassifier])
+def test_copies_have_the_weights_as_they_lay(cls, form, make_copy):
+    X, y = load_iris(return_X_y=True)
+    model = cls(alpha="scale", max_iter=3, random_state=0).fit(form(X), y)
+    copied = make_copy(model)
+    np.testing.assert_array_equal(copied.local_coef_, model.local_coef_)
+    np.testing.assert_array_equal(
+        copied.decision_function(form(X)), model.decision_function(form(X))
+    )
+    assert copied.local_coef_.strides == model.local_coef_.strides
 
 
 @pytest.mark.parametrize("cls", CLASSIFIERS)

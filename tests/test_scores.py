@@ -100,10 +100,11 @@ def test_few_models_a_row(s, form, dtype, monkeypatch):
     codes = rng.normal(size=(41, 6)).astype(dtype) * (rng.random((41, 6)) < 0.4)
     codes[3], codes[:, 2] = 0, 0  # a row without models, a model without rows
     truth = np.einsum("nm,nsm->ns", codes, np.einsum("nd,smd->nsm", X, coef) + intercept)
-    for cached, rows in ((2**17, 256), (0, 256), (0, 8)):
+    by_feature = np.moveaxis(np.moveaxis(coef, 2, 0).copy(), 0, 2)  # as sparse rows leave it
+    for cached, rows, of_rows in ((2**17, 256, coef), (0, 256, coef), (0, 8, by_feature)):
         monkeypatch.setattr(_scores, "_CACHED_BYTES", cached)
         monkeypatch.setattr(_scores, "_CODED_ROWS", rows)
-        found = _scores.coded_scores(form(X), sparse.csr_matrix(codes), coef, intercept)
+        found = _scores.coded_scores(form(X), sparse.csr_matrix(codes), of_rows, intercept)
         assert found.dtype == dtype
         np.testing.assert_allclose(found, truth, rtol=1e-4 if dtype == np.float32 else 1e-10,
                                    atol=1e-5 if dtype == np.float32 else 1e-12)  # fmt: skip

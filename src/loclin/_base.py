@@ -273,8 +273,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
             multi_output=self._takes_indicator,
         )  # fmt: skip
-        if self._takes_indicator:
-            y = _targets.labels_or_indicator(y)
+        y = _targets.labels_or_indicator(y) if self._takes_indicator else y
         X = canonical(X)
         check_feature_scale(X)
         if not reset:
@@ -283,9 +282,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def _validate_new(self, X: Any, finite: bool = True) -> Any:
         check_is_fitted(self, "local_coef_")
-        rows = validate_data(self, X, reset=False, accept_sparse="csr", order="C",
-                             dtype=self.local_coef_.dtype, ensure_all_finite=finite)  # fmt: skip
-        return canonical(rows)
+        return canonical(validate_data(self, X, reset=False, accept_sparse="csr", order="C",
+                         dtype=self.local_coef_.dtype, ensure_all_finite=finite))  # fmt: skip
 
     def _scores_of(self, X: Any, score: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
         """Score of every scorer, of rows that are checked."""
@@ -303,9 +301,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def _decisions(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
         """Scorers to decisions, on axis 1: several labels have one scorer each."""
-        if self._multilabel:
-            return by_scorer
-        return _scores.difference(by_scorer, len(self.classes_))
+        return by_scorer if self._multilabel else _scores.difference(by_scorer, len(self.classes_))
 
     def _strength(self, norm2: float, n_samples: float) -> float:
         """Return the L2 strength: the one given, or the rule's times the factor chosen."""
@@ -377,6 +373,19 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         if not stopping:
             warn_of_gap(iterations, self.max_iter, self.tol)
         context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **seen)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickles: in them weights of sparse rows stay feature by feature."""
+        state: dict[str, Any] = super().__getstate__()
+        coef = state.get("local_coef_")
+        if coef is not None and not coef.flags.c_contiguous:
+            state = state | {"local_coef_": None, "_by_feature": np.moveaxis(coef, 2, 0)}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if (by_feature := state.pop("_by_feature", None)) is not None:
+            state["local_coef_"] = np.moveaxis(by_feature, 0, 2)
+        super().__setstate__(state)
 
     def _check_finite(self) -> None:
         learned = (self.local_coef_, self.local_intercept_, self.objective_[-1])

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from loclin import _pooling_fast, _scores_fast
 from loclin._jit import read_only
+from loclin.solvers.rows_fast import compiled_form
 
 # Responses of a block take half a megabyte: they stay in a core's cache, and are small enough for
 # malloc to keep for the next call. Of a megabyte each page is fetched anew, which takes as long as
@@ -158,24 +159,18 @@ def answer_scores(P: NDArray[Any], codes: Any, intercept: NDArray[Any]) -> NDArr
 
 def _scores_by_model(X: Any, codes: Any, coef: NDArray[Any]) -> NDArray[Any]:
     """Scores without the intercepts; of a row, only the models with a nonzero code are asked."""
-    s, _, d = coef.shape
-    scores = np.zeros((X.shape[0], s), coef.dtype)
-    if not sparse.issparse(X):
-        parts = read_only(codes.data), read_only(codes.indices), read_only(codes.indptr)
-        coef = read_only(np.ascontiguousarray(coef))
-        if coef.nbytes <= _CACHED_BYTES:
-            _scores_fast.scores_by_row(read_only(X), parts, coef, scores)
-        else:
-            _scores_fast.scores_by_model(read_only(X), parts, coef, _CODED_ROWS, scores)
+    scores = np.zeros((X.shape[0], len(coef)), coef.dtype)
+    if sparse.issparse(X):
+        by_feature = read_only(coef.T)
+        _scores_fast.scores_of_sparse_rows(
+            compiled_form(X), compiled_form(codes), by_feature, scores
+        )
         return scores
-    size = max(64, 8 * _BLOCK_BYTES // (d * coef.itemsize))
-    for first in range(0, X.shape[0], size):
-        rows = slice(first, first + size)
-        block, by_model = X[rows], codes[rows].tocsc()
-        for j in np.flatnonzero(np.diff(by_model.indptr)):
-            entries = slice(by_model.indptr[j], by_model.indptr[j + 1])
-            some = by_model.indices[entries]
-            scores[rows][some] += by_model.data[entries, None] * (block[some] @ coef[:, j].T)
+    coef = read_only(np.ascontiguousarray(coef))
+    if coef.nbytes <= _CACHED_BYTES:
+        _scores_fast.scores_by_row(read_only(X), compiled_form(codes), coef, scores)
+    else:
+        _scores_fast.scores_by_model(read_only(X), compiled_form(codes), coef, _CODED_ROWS, scores)
     return scores
 
 

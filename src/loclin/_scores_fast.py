@@ -1,4 +1,4 @@
-"""Compiled scores of dense rows that meet few models each: their codes are CSR."""
+"""Compiled scores of rows that meet few models each: their codes are CSR."""
 
 from __future__ import annotations
 
@@ -94,6 +94,20 @@ def scores_by_row(X, codes, coef, scores):
                 for f in range(d):
                     response += coef[y, columns[e], f] * X[row, f]
                 scores[row, y] += values[e] * response
+
+
+@jit
+def scores_of_sparse_rows(X, codes, by_feature, scores):
+    """Do the same for the CSR parts of X; `by_feature` are the weights as (d, m, s)."""
+    data, features, row_starts = X
+    values, columns, starts = codes
+    for row in range(scores.shape[0]):
+        for entry in range(row_starts[row], row_starts[row + 1]):
+            at_feature = by_feature[features[entry]]
+            for e in range(starts[row], starts[row + 1]):
+                weight = data[entry] * values[e]
+                for y in range(scores.shape[1]):
+                    scores[row, y] += weight * at_feature[columns[e], y]
 
 
 @jit
