@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, Self
 
@@ -13,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.extmath import row_norms
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from loclin._checks import check_number
@@ -145,10 +144,8 @@ class LocalCoordinateCoding(AnchorCoding):
         """
         check_is_fitted(self)
         X = self._validate(X, dtype=self.anchors_.dtype, reset=False)
-        blocks = _coded(X, self.anchors_.astype(np.float64, copy=False), self.locality)
-        return vstack(
-            [csr_matrix(codes.astype(X.dtype, copy=False)) for _, codes, _ in blocks], format="csr"
-        )
+        codes, _ = _coded(X, self.anchors_.astype(np.float64, copy=False), self.locality)
+        return codes.astype(X.dtype, copy=False)
 
     def _check_parameters(self) -> None:
         check_number("n_anchors", self.n_anchors, Integral, low=1, open_high=True)
@@ -167,33 +164,27 @@ class LocalCoordinateCoding(AnchorCoding):
 
         The anchors solve (C'C + 2 mu diag(|C|'1) + 2 n lambda) V = (C + 2 mu |C|)'X.
         """
-        n_samples, n_anchors = X.shape[0], len(anchors)
-        left, right = np.zeros((n_anchors, n_anchors)), np.zeros(anchors.T.shape)
-        total, use = 0.0, np.zeros(n_anchors)
-        for rows, codes, objectives in _coded(X, anchors, self.locality):
-            sizes = np.abs(codes)
-            left += codes.T @ codes
-            right += X[rows].T @ (codes + 2 * self.locality * sizes)
-            use += sizes.sum(axis=0)
-            total += objectives.sum()
-        objective = total / n_samples + self.shrinkage * np.sum(anchors**2)
+        codes, objective = _coded(X, anchors, self.locality)
+        sizes = abs(codes)
+        use = np.asarray(sizes.sum(axis=0)).ravel()
+        left = (codes.T @ codes).toarray()
+        left[np.diag_indices_from(left)] += 2 * (self.locality * use + self.shrinkage * X.shape[0])
+        weights = codes + 2 * self.locality * sizes
+        right = safe_sparse_dot(weights.T, X.astype(np.float64), dense_output=True)
         used = use > 0  # the others would all go to the origin
-        left[np.diag_indices(n_anchors)] += 2 * (self.locality * use + self.shrinkage * n_samples)
         better = anchors.copy()
-        better[used] = cho_solve(cho_factor(left[np.ix_(used, used)]), right.T[used])
-        return float(objective), better
+        better[used] = cho_solve(cho_factor(left[np.ix_(used, used)]), right[used])
+        return objective + self.shrinkage * float(np.sum(anchors**2)), better
 
 
-def _coded(
-    X: Any, anchors: NDArray[Any], locality: float
-) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any]]]:
-    """Rows, codes (dense) and objectives, block by block, in float64."""
+def _coded(X: Any, anchors: NDArray[Any], locality: float) -> tuple[csr_matrix, float]:
+    """Codes of the rows, in float64, and the mean of their objectives."""
     for name, points in (("X", X), ("anchors", anchors)):
         squared_norms(name, points)  # raises where they overflow
     centre = anchors.mean(axis=0)
     anchors = anchors - centre
     gram = anchors @ anchors.T
-    unsolved = 0
+    blocks, total, unsolved = [], 0.0, 0
     row_size = len(anchors) if issparse(X) else max(anchors.shape)
     for rows in row_blocks(X.shape[0], row_size):
         block = X[rows].astype(np.float64)
@@ -208,8 +199,8 @@ def _coded(
         objectives, failed = code_rows(
             products, squares, gram, float(locality), _STEPS * len(anchors), codes
         )
-        unsolved += failed
-        yield rows, codes, objectives
+        blocks.append(csr_matrix(codes))
+        total, unsolved = total + objectives.sum(), unsolved + failed
     if unsolved:
         warnings.warn(
             f"{unsolved} of {X.shape[0]} rows have codes that are not exact but sum to one. "
@@ -217,3 +208,4 @@ def _coded(
             ConvergenceWarning,
             stacklevel=3,
         )
+    return vstack(blocks, format="csr"), float(total / X.shape[0])
