@@ -8,8 +8,9 @@ makes the grid grow.
 from __future__ import annotations
 
 import json
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,6 +76,43 @@ def problem_named(name: str, counted: int | None = None) -> Problem:
     return Problem(name, X, data.y_train, X_test, data.y_test, min(counted or len(X), len(X)))
 
 
+class Notes:
+    """What the tasks of an unfinished choice have given, so that a killed run goes on from there.
+
+    A file of lines: first what the results depend on (where that has changed, all begins anew),
+    then task, result and seconds of the processor and the clock. Without a path they are kept in
+    memory. `before` are the seconds of all that the file had.
+    """
+
+    def __init__(self, path: Path | None = None, about: Any = None) -> None:
+        self.path, self.found, self.before = path, {}, [0.0, 0.0]
+        if path is None:
+            return
+        first = json.dumps(about)
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []  # a kill may cut a line
+        lines = lines if lines[:1] == [first] else [first]
+        for task, result, seconds in map(json.loads, lines[1:]):
+            self.found[task] = result
+            self.before = [a + b for a, b in zip(self.before, seconds, strict=True)]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole = path.with_suffix(".tmp")
+        whole.write_text("\n".join([*lines, ""]))
+        whole.replace(path)
+
+    def results(self, tasks: list[Any], compute: Callable[[list[Any]], Iterable[Any]]) -> list[Any]:
+        """Results of the tasks; `compute` gives those that are not noted yet, in their order."""
+        start = time.process_time(), time.perf_counter()
+        waiting = [task for task in tasks if json.dumps(task) not in self.found]
+        for task, result in zip(waiting, compute(waiting), strict=True):
+            end = time.process_time(), time.perf_counter()
+            line = json.dumps(task), result, [b - a for a, b in zip(start, end, strict=True)]
+            self.found[line[0]], start = result, end
+            if self.path:
+                with self.path.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+        return [self.found[json.dumps(task)] for task in tasks]
+
+
 class Cache:
     """Results by key, kept in a JSON file; used again where their settings are the same."""
 
@@ -96,6 +134,10 @@ class Cache:
             unfinished.write_text(json.dumps(self.stored, indent=1))
             unfinished.replace(self.path)
         return result
+
+    def notes(self, key: str, settings: dict[str, Any]) -> Notes:
+        """Return where the choice of this key notes what it has found; here in memory."""
+        return Notes()
 
 
 def one_thread(function: Any) -> Any:
@@ -138,10 +180,14 @@ class Search:
         ``fold_errors(X, y, fold, case, ks)``: the errors of one fold at each strength.
     X, y : ndarray
     jobs : int
+    notes : Notes
+        Where the errors of a fold are kept as they come.
     """
 
-    def __init__(self, fold_errors: Callable[..., list[float]], X: Any, y: Any, jobs: int) -> None:
-        self.fold_errors, self.X, self.y, self.jobs = fold_errors, X, y, jobs
+    def __init__(
+        self, fold_errors: Callable[..., list[float]], X: Any, y: Any, jobs: int, notes: Notes
+    ) -> None:
+        self.fold_errors, self.X, self.y, self.jobs, self.notes = fold_errors, X, y, jobs, notes
         self.folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y))
         self.errors: dict[tuple[Case, int], float] = {}
         self.grown: list[str] = []
@@ -150,10 +196,13 @@ class Search:
         """Fill in the errors wanted; a task is a case on a fold, with all its strengths."""
         new = {c: [k for k in ks if (c, k) not in self.errors] for c, ks in wanted.items()}
         new = {case: ks for case, ks in new.items() if ks}
-        found = Parallel(self.jobs)(
-            delayed(quiet(self.fold_errors))(self.X, self.y, fold, case, ks)
-            for case, ks in new.items() for fold in self.folds
-        )  # fmt: skip
+        found = self.notes.results(
+            [(case, ks, i) for case, ks in new.items() for i in range(FOLDS)],
+            lambda tasks: Parallel(self.jobs, return_as="generator")(
+                delayed(quiet(self.fold_errors))(self.X, self.y, self.folds[i], case, ks)
+                for case, ks, i in tasks
+            ),
+        )
         for i, (case, ks) in enumerate(new.items()):
             means = np.mean(found[i * FOLDS : (i + 1) * FOLDS], axis=0)
             self.errors |= {(case, k): float(e) for k, e in zip(ks, means, strict=True)}

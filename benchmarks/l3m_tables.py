@@ -177,7 +177,8 @@ def by_strength(row: Row, problem: Problem, key: str, runs: int, cache: Cache, j
     """Choose by cross-validation; errors and seconds of the final fits."""
 
     def choose() -> dict[str, Any]:
-        search = Search(partial(fold_errors, row), problem.X, problem.y, jobs)
+        notes = cache.notes(f"{key} | choice", settings)
+        search = Search(partial(fold_errors, row), problem.X, problem.y, jobs, notes)
         losses = LOSSES.get(row.how, ("logistic", "hinge"))
         options = {} if row.how == "kernel" else {"loss": losses}
         return search.choose(list(PREPARE), row.knobs, options)

@@ -165,13 +165,13 @@ def choice_of(name: str, problem: Problem, cache: Cache, jobs: int) -> dict[str,
 
     def choose() -> dict[str, Any]:
         X, y = subset(problem.X, problem.y)
-        search = Search(partial(fold_errors, row, m), X, y, jobs)
+        search = Search(partial(fold_errors, row, m), X, y, jobs, cache.notes(key, settings))
         options = OPTIONS.get(row.how, {})
         few = row.how == "llsvm" and m < len(np.unique(y))  # each class needs an anchor of its own
         return search.choose(prepares, row.knobs, {} if few else options)
 
-    settings = settings_of(row, m, problem, prepares)
-    return cache(f"{problem.name} | {name} | choice", settings, choose)
+    key, settings = f"{problem.name} | {name} | choice", settings_of(row, m, problem, prepares)
+    return cache(key, settings, choose)
 
 
 def final(row: Row, m: int, problem: Problem, choice: Any, seed: int,

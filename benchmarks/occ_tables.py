@@ -40,6 +40,7 @@ from benchmarks.choices import (
     Cache,
     Case,
     Knob,
+    Notes,
     Problem,
     Search,
     problem_named,
@@ -209,11 +210,11 @@ def fold_errors(row: Row, size: int, passes: int, X: Any, y: Any, fold: Any, cas
     return [100 * (1 - model.score(B, y[test])) for model in models]
 
 
-def search_for(name: str, problem: Problem, size: int, jobs: int) -> Search:
+def search_for(name: str, problem: Problem, size: int, jobs: int, notes: Notes) -> Search:
     """Search on the rows for cross-validation."""
     row, counted = ROWS[name], problem.counted
     X, y = subset(problem.X[:counted], problem.y[:counted])
-    return Search(partial(fold_errors, row, size, passes_of(counted)), X, y, jobs)
+    return Search(partial(fold_errors, row, size, passes_of(counted)), X, y, jobs, notes)
 
 
 def chosen_by(search: Search, row: Row, start: dict[str, Any] | None) -> dict[str, Any]:
@@ -249,10 +250,13 @@ def choice_of(name: str, problem: Problem, cache: Cache, jobs: int) -> dict[str,
     row, size = ROWS[name], ROWS[name].cells[problem.name][0]
     start = choice_of(row.like, problem, cache, jobs) if row.like else None
     settings = settings_of(name, problem, size) | {"start": start}
-    return cache(
-        f"{problem.name} | {name} | choice", settings,
-        lambda: chosen_by(search_for(name, problem, size, jobs), row, start),
-    )  # fmt: skip
+    key = f"{problem.name} | {name} | choice"
+
+    def choose() -> dict[str, Any]:
+        search = search_for(name, problem, size, jobs, cache.notes(key, settings))
+        return chosen_by(search, row, start)
+
+    return cache(key, settings, choose)
 
 
 def final_fit(row: Row, size: int, problem: Problem, n: int, choice: Any, seed: int) -> Any:

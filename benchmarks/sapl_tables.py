@@ -171,14 +171,16 @@ def settings_of(name: str, problem: Problem) -> dict[str, Any]:
 def choice_of(name: str, problem: Problem, cache: Cache, jobs: int) -> dict[str, Any]:
     """Choose by cross-validation, or take what is stored."""
     row, settings = ROWS[name], settings_of(name, problem)
+    key = f"{problem.name} | {name} | choice"
 
     def choose() -> dict[str, Any]:
         X, y = subset(problem.X, problem.y)
-        search = Search(partial(fold_errors, row, problem.name), X, y, jobs)
+        errors, notes = partial(fold_errors, row, problem.name), cache.notes(key, settings)
+        search = Search(errors, X, y, jobs, notes)
         options = {"loss": ("squared_hinge", "hinge")} if row.how == "linear" else {}
         return search.choose(list(PREPARE), row.knobs, options)
 
-    return cache(f"{problem.name} | {name} | choice", settings, choose)
+    return cache(key, settings, choose)
 
 
 def prepared(problem: Problem, choice: dict[str, Any]) -> tuple[Any, Any]:

@@ -56,8 +56,8 @@ def test_every_row_runs_and_a_stopped_run_goes_on(tiny, tmp_path, monkeypatch, c
     search_for = occ_tables.search_for
     monkeypatch.setattr(
         occ_tables, "search_for",
-        lambda name, problem, size, jobs: searched.append(size)
-        or search_for(name, problem, size, jobs),
+        lambda name, problem, size, *more: searched.append(size)
+        or search_for(name, problem, size, *more),
     )  # fmt: skip
     monkeypatch.setattr(occ_tables, "n_seeds", lambda *args: 2)
     occ_tables.main([*command, *tiny])
@@ -71,7 +71,7 @@ def test_grids_grow_at_their_edges(tiny, monkeypatch):
     problem = occ_tables.problem_named("usps")
     monkeypatch.setattr(choices, "LIMITS", (-10, 6))
     name = "Linear SVM + LCC (512)"
-    search = occ_tables.search_for(name, problem, 4, 1)
+    search = occ_tables.search_for(name, problem, 4, 1, choices.Notes())
 
     def evaluate(wanted):
         for case, ks in wanted.items():

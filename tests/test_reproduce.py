@@ -78,6 +78,58 @@ def test_a_killed_run_goes_on_and_does_nothing_twice(tmp_path):
     assert kept.items() <= Folder(tmp_path / "toy").stored.items()
 
 
+def chosen(folder, setting, stop_after=99):
+    """Choose by cross-validation, killed where it asks for one fold more; the folds it computed."""
+    y = np.arange(20) % 2
+    asked = []
+
+    def fold_errors(X, y, fold, case, ks):
+        if len(asked) == stop_after:
+            raise KeyboardInterrupt
+        asked.append((case, ks, int(fold[1][0])))
+        return [10 + abs(k) + len(case[0]) / 10 + fold[1][0] / 100 for k in ks]
+
+    cache, key, settings = Folder(folder), "set | name | choice", {"a": setting}
+
+    def choose():
+        notes = cache.notes(key, settings)
+        return choices.Search(fold_errors, y[:, None], y, 1, notes).choose(["raw", "no"], (), {})
+
+    try:
+        return cache(key, settings, choose), asked
+    except KeyboardInterrupt:
+        return None, asked
+
+
+def test_a_killed_choice_goes_on_with_the_next_fold(tmp_path):
+    whole, all_asked = chosen(tmp_path / "whole", 1)
+    folder = tmp_path / "killed"
+    stopped = [chosen(folder, 1, n) for n in (7, 5)]
+    assert [(found, len(asked)) for found, asked in stopped] == [(None, 7), (None, 5)]
+    (file,) = (folder / ".unfinished").glob("*")
+    file.write_text(file.read_text()[:-9])  # the kill came while the twelfth fold was written
+    found, asked = chosen(folder, 1)
+    assert found == whole
+    assert [*stopped[0][1], *stopped[1][1][:4], *asked] == all_asked
+    assert not file.exists()
+    assert chosen(folder, 1) == (whole, [])
+
+    chosen(folder, 2, 3)
+    assert chosen(folder, 3) == (whole, all_asked)  # what its notes depend on has changed
+
+
+def test_seconds_of_a_choice_are_those_of_all_its_runs(tmp_path):
+    chosen(tmp_path, 1, 7)
+    (file,) = (tmp_path / ".unfinished").glob("*")
+    first, *lines = file.read_text().splitlines()
+    lines = [json.dumps([*json.loads(line)[:2], [100.0, 200.0]]) for line in lines]
+    file.write_text("\n".join([first, *lines, ""]))
+    chosen(tmp_path, 1)
+    seconds = Folder(tmp_path).stored["set | name | choice"]["seconds"]
+    assert 700 < seconds[0] < 710
+    assert 1400 < seconds[1] < 1410
+
+
 def test_a_changed_setting_reruns_only_itself(tmp_path):
     done: list[str] = []
 

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.choices import Cache
+from benchmarks.choices import Cache, Notes
 from loclin import __version__
 
 TAKEN_OVER = "taken over from"  # a file of results of a paper's own module
@@ -31,17 +31,22 @@ def plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
+def _as_name(key: str) -> str:
+    return re.sub(r"\W+", "_", key)
+
+
 class Folder(Cache):
     """Results by key, in a file for each data set; used again where their settings are the same.
 
     A result is stored whole or not at all, in a line of its own. While it is computed its key is
     locked, so that another process waits for it instead of computing it too; a lock dies with its
-    process. A key is "set | ...", "set/split | ..." or "table 1 | set | ...".
+    process. A choice notes fold by fold what it has found. A key is "set | ...", "set/split | ..."
+    or "table 1 | set | ...".
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.stored, self.computed = {}, 0
+        self.stored, self.computed, self.unfinished = {}, 0, {}
         for file in sorted(path.glob("*.json")):
             self.stored |= json.loads(file.read_text())
 
@@ -51,13 +56,25 @@ class Folder(Cache):
         with self._locked(key):
             found = self._read(key).get(key)
             if not found or found["settings"] != settings:
-                wall, processor = time.perf_counter(), time.process_time()
+                processor, wall = time.process_time(), time.perf_counter()
                 result = compute()
-                seconds = time.process_time() - processor, time.perf_counter() - wall
+                seconds = [time.process_time() - processor, time.perf_counter() - wall]
+                notes = self.unfinished.pop(key, None)
+                if notes:
+                    seconds = [a + b for a, b in zip(seconds, notes.before, strict=True)]
                 found = self.put(key, settings, result, seconds)
+                if notes:
+                    notes.path.unlink()
                 self.computed += 1
         self.stored[key] = found
         return found["result"]
+
+    def notes(self, key: str, settings: dict[str, Any]) -> Notes:
+        """Return where the choice of this key notes what it has found, until it is stored."""
+        about = {"settings": plain(settings), "made with": made_with()}
+        path = self.path / ".unfinished" / f"{_as_name(key)}.jsonl"
+        self.unfinished[key] = Notes(path, about)
+        return self.unfinished[key]
 
     def put(self, key: str, settings: Any, result: Any, seconds: Any = None,
             made: Any = None) -> dict[str, Any]:  # fmt: skip
@@ -85,7 +102,7 @@ class Folder(Cache):
     def _file(self, key: str) -> Path:
         first, *rest = key.split(" | ")
         data = rest[0] if rest and first.startswith(("table", "figure")) else first
-        return self.path / (re.sub(r"\W+", "_", data.split("/")[0]) + ".json")
+        return self.path / f"{_as_name(data.split('/')[0])}.json"
 
     def _read(self, key: str) -> dict[str, Any]:
         file = self._file(key)
@@ -95,6 +112,6 @@ class Folder(Cache):
     def _locked(self, name: str) -> Iterator[None]:
         folder = self.path / ".locks"
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / re.sub(r"\W+", "_", name)).open("w") as file:
+        with (folder / _as_name(name)).open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
