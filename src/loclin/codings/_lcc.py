@@ -170,7 +170,7 @@ class LocalCoordinateCoding(AnchorCoding):
         left = (codes.T @ codes).toarray()
         left[np.diag_indices_from(left)] += 2 * (self.locality * use + self.shrinkage * X.shape[0])
         weights = codes + 2 * self.locality * sizes
-        right = safe_sparse_dot(weights.T, X.astype(np.float64), dense_output=True)
+        right = safe_sparse_dot(weights.T, X.astype(np.float64, copy=False), dense_output=True)
         used = use > 0  # the others would all go to the origin
         better = anchors.copy()
         better[used] = cho_solve(cho_factor(left[np.ix_(used, used)]), right[used])
