@@ -257,6 +257,46 @@ def test_sparse_rows_and_single_precision(weights, share, kind):
     assert objective_of(single, X, y) == pytest.approx(objective_of(model, X, y), rel=0.01)
 
 
+@each(step=[5.0, 1e5], last=[[3.0, 0, 0], [0.1, -4, 0]])
+def test_an_anchor_that_steps_onto_a_row_or_far_away(step, last):
+    # The second batch weighs so much that the history before it hardly counts, nor the third batch
+    # after it. Of sparse rows, anchors shrink or grow by a factor: almost 0 or 20,000.
+    order, found = np.random.default_rng(0).permutation(np.arange(3, dtype=np.int32)), []
+    V, X, weights = np.array([[0.0, 4, 0], [0, -4, 0]]), np.empty((3, 3)), np.empty(3)
+    X[order], weights[order] = [[3, 0, 0], [3, 0, 0], last], [1e-6, 1e9, 1e9]
+    settings = SGDSettings(0.1, LOSSES["hinge"], 1, False, True, False, False)
+    for rows in (X, sparse.csr_matrix(X)):
+        solver = SAPL(rows, 1, SoftAssignmentCoding(2, 2, 1.0, V).fit(V), settings, step, 0.0, 0)
+        solver.set_models(np.zeros((1, 2, 3)), np.array([[0.1, -0.1]])).t = 1e15
+        solver.history[:2] = 1e10
+        seen = rows, rows, np.ones(3, np.int32), weights
+        objective = solver.iterate(*seen, np.random.default_rng(0), average=True)
+        found.append([objective, solver.V, solver.current()[3]])
+    stepped = V + np.array([[3.0, -4, 0], [-3, -4, 0]]) * step / 5
+    close = {"rtol": 1e-6, "atol": 1e-5}
+    if last[0] == 3:  # coded by an anchor alone: no more steps
+        np.testing.assert_allclose(found[0][1], stepped, **close)
+        np.testing.assert_allclose(found[0][2], (V + 2 * stepped) / 3, **close)
+    for of_dense, of_sparse in zip(*found, strict=True):
+        np.testing.assert_allclose(of_sparse, of_dense, **close)
+
+
+@each(seed=[0, 1, 2], average=[0, 3])
+def test_of_many_features_a_batch_has_few(seed, average):
+    # As text: anchors at rows, at most of which they alone count, so that some have no gradient but
+    # rounding errors. Those must not move them; else no two layouts, or machines, agree.
+    rng = np.random.default_rng(seed)
+    X = sparse.random(300, 400, density=0.02, random_state=seed, format="csr")
+    X = sparse.csr_matrix(X.multiply(np.exp(rng.normal(size=(300, 1)))))
+    y = np.argmax(X @ rng.normal(size=(400, 3)), axis=1)
+    model = quick(n_anchors=30, anchors=X[:30].toarray(), n_neighbors=4, max_iter=6,
+                  average=average)  # fmt: skip
+    few, every = (clone(model).fit(A, y) for A in (X, X.toarray()))
+    for name in LEARNED:
+        np.testing.assert_allclose(getattr(few, name), getattr(every, name), atol=1e-9)
+    assert np.abs(few.anchors_ - X[:30]).max() > 1
+
+
 @each(weights=WEIGHTS)
 def test_anchors_at_rest_are_ll_svm(weights):
     X, y = DIGITS[0][:300], DIGITS[1][:300]

@@ -16,16 +16,24 @@ from numba.extending import overload
 from loclin._jit import jit
 from loclin._nearest_fast import nearest, nearest_room, rows_together
 from loclin.solvers.codes_fast import add_code
-from loclin.solvers.rows_fast import JIT_OPTIONS, gather, is_dense, score
+from loclin.solvers.rows_fast import JIT_OPTIONS, SMALLEST_SCALE, gather, is_dense, score
+
+# Gradients that sum to so little, squared, of what the others do may be rounding errors.
+_NOISE = 1e-8
 
 
 class MovingAnchors(NamedTuple):
     """Anchors of localised soft assignment, as a pass takes them.
 
-    `V` has the layout of weights, one output an anchor, and `gradient` has it too; `history` sums
-    the squared lengths of the gradients (AdaGrad: one number an anchor, and a last one for the
-    logarithm of the bandwidth). `rates` are the step of the anchors, in units of length, and that
-    of the logarithm of the bandwidth. `sums` is like V, or empty where nothing is averaged.
+    `V` has the layout of weights, one output an anchor, and `gradient`, all 0 between batches, has
+    it too; `history` sums the squared lengths of the gradients (AdaGrad: one number an anchor, and
+    a last one for the logarithm of the bandwidth). `rates` are the step of the anchors, in units
+    of length, and that of the logarithm of the bandwidth. `sums` is like V, or empty where nothing
+    is averaged.
+
+    A batch of sparse rows costs what its nonzeros cost, whatever the number of features: the
+    anchors are ``scales * V``, so that they shrink without a pass over V, and their sum over the
+    steps is ``counts * V + sums``. `lengths` are the squared lengths of the columns of V.
     """
 
     X: Any
@@ -40,6 +48,10 @@ class MovingAnchors(NamedTuple):
     products: Any  # (m, batch)
     sums: Any
     sum_log_bandwidth: Any  # (1,)
+    scales: Any  # (m,)
+    counts: Any  # (m,)
+    lengths: Any  # (m,)
+    touched: Any  # (d,) features of the batch: none between batches
 
 
 def code_batch(anchors, rows, codes):
@@ -89,7 +101,10 @@ def _multiply_anchors(X, rows, anchors, products):
     def row_by_row(X, rows, anchors, products):
         by_row = np.empty((rows.shape[0], products.shape[0]), products.dtype)
         score(X, rows, anchors.buffer, anchors.V, 0, products.shape[0], by_row)
-        products[:] = by_row.T
+        for j in range(products.shape[0]):
+            scale = products.dtype.type(anchors.scales[j])
+            for i in range(products.shape[1]):
+                products[j, i] = scale * by_row[i, j]
 
     return row_by_row
 
@@ -125,13 +140,33 @@ def _average_anchors(anchors, n):
         return lambda anchors, n: None
 
     def average(anchors, n):
-        V, sums = anchors.V, anchors.sums
-        for j in range(sums.shape[0]):
-            for f in range(sums.shape[1]):
-                sums[j, f] += n * V[j, f]
+        count(anchors.X, anchors, n)
         anchors.sum_log_bandwidth[0] += n * math.log(anchors.bandwidth[0])
 
     return average
+
+
+def count(X, anchors, n):
+    """Count the anchors n times."""
+
+
+@overload(count, jit_options=JIT_OPTIONS)
+def _count(X, anchors, n):
+    if is_dense(X):
+
+        def all_values(X, anchors, n):
+            V, sums = anchors.V, anchors.sums
+            for j in range(sums.shape[0]):
+                for f in range(sums.shape[1]):
+                    sums[j, f] += n * V[j, f]
+
+        return all_values
+
+    def scales_only(X, anchors, n):
+        for j in range(anchors.counts.shape[0]):
+            anchors.counts[j] += n * anchors.scales[j]
+
+    return scales_only
 
 
 @overload(move_anchors, jit_options=JIT_OPTIONS)
@@ -143,7 +178,6 @@ def _move_anchors(anchors, rows, codes, slopes, responses):
         values, columns, starts = codes
         s, m = slopes.shape[1], anchors.squares.shape[0]
         pulls = anchors.pulls, columns, starts
-        anchors.gradient[:] = 0
         total = np.zeros(m, values.dtype)
         of_bandwidth = 0.0
         for i in range(rows.shape[0]):
@@ -168,7 +202,7 @@ def _move_anchors(anchors, rows, codes, slopes, responses):
                     if values[e] > 0:
                         of_bandwidth += anchors.pulls[e] * math.log(values[e])
                 add_code(anchors.X, rows[i], anchors.buffer, i, pulls, 0, 0, anchors.gradient, 1)
-        descend(anchors.X, anchors, total)
+        descend(anchors.X, rows, anchors, total)
         if of_bandwidth**2 > 0:
             anchors.history[m] += of_bandwidth**2
             step = anchors.rates[1] * of_bandwidth / math.sqrt(anchors.history[m])
@@ -177,50 +211,96 @@ def _move_anchors(anchors, rows, codes, slopes, responses):
     return move
 
 
-def descend(X, anchors, total):
+@jit
+def _least_history(anchors):
+    """History below which an anchor rests: AdaGrad's first step is long, whatever it follows."""
+    return _NOISE * anchors.history[:-1].mean()
+
+
+@jit
+def _fold(anchors, j):
+    """Multiply an anchor's scale out, and its count."""
+    V, sums, scale = anchors.V, anchors.sums, anchors.scales[j]
+    for f in range(V.shape[0]):
+        if sums.shape[0] > 0:
+            sums[f, j] += V.dtype.type(anchors.counts[j]) * V[f, j]
+        V[f, j] *= V.dtype.type(scale)
+    anchors.counts[j], anchors.scales[j] = 0, 1
+    anchors.lengths[j] *= scale * scale
+
+
+@jit
+def _features_of(X, rows, touched):
+    """Features of these rows, each once."""
+    _, indices, indptr = X
+    features, n = np.empty(touched.shape[0], np.int64), 0
+    for row in rows:
+        for f in indices[indptr[row] : indptr[row + 1]]:
+            if not touched[f]:
+                touched[f], features[n] = True, f
+                n += 1
+    return features[:n]
+
+
+def descend(X, rows, anchors, total):
     """AdaGrad step of every anchor, the gradient being ``2 bandwidth (gradient - total V)``."""
 
 
 @overload(descend, jit_options=JIT_OPTIONS)
-def _descend(X, anchors, total):
+def _descend(X, rows, anchors, total):
     if is_dense(X):
 
-        def by_anchor(X, anchors, total):
+        def by_anchor(X, rows, anchors, total):
             V, G, history = anchors.V, anchors.gradient, anchors.history
-            unit = 2 * anchors.bandwidth[0]
+            unit, least = 2 * anchors.bandwidth[0], _least_history(anchors)
             for j in range(V.shape[0]):
                 length = 0.0
                 for f in range(V.shape[1]):
                     G[j, f] = unit * (G[j, f] - total[j] * V[j, f])
                     length += G[j, f] * G[j, f]
-                if length > 0:
-                    history[j] += length
+                history[j] += length
+                if length > 0 and history[j] > least:
                     step = V.dtype.type(anchors.rates[0] / math.sqrt(history[j]))
                     square = V.dtype.type(0)
                     for f in range(V.shape[1]):
                         V[j, f] += step * G[j, f]
                         square += V[j, f] * V[j, f]
                     anchors.squares[j] = square
+                G[j] = 0
 
         return by_anchor
 
-    def by_feature(X, anchors, total):
-        V, G, history = anchors.V, anchors.gradient, anchors.history
-        unit = 2 * anchors.bandwidth[0]
-        lengths = np.zeros(V.shape[1])
-        for f in range(V.shape[0]):
-            for j in range(V.shape[1]):
-                G[f, j] = unit * (G[f, j] - total[j] * V[f, j])
-                lengths[j] += G[f, j] * G[f, j]
-        steps = np.zeros(V.shape[1], V.dtype)
-        for j in range(V.shape[1]):
-            if lengths[j] > 0:
-                history[j] += lengths[j]
-                steps[j] = anchors.rates[0] / math.sqrt(history[j])
-        anchors.squares[:] = 0
-        for f in range(V.shape[0]):
-            for j in range(V.shape[1]):
-                V[f, j] += steps[j] * G[f, j]
-                anchors.squares[j] += V[f, j] * V[f, j]
+    def by_feature(X, rows, anchors, total):
+        V, G, scales, lengths = anchors.V, anchors.gradient, anchors.scales, anchors.lengths
+        unit, least, m = 2 * anchors.bandwidth[0], _least_history(anchors), V.shape[1]
+        squares, steps = np.zeros(m), np.zeros(m, V.dtype)
+        features = _features_of(X, rows, anchors.touched)
+        for f in features:
+            for j in range(m):
+                slope = G[f, j] - total[j] * scales[j] * V[f, j]
+                squares[j] += slope * slope
+                lengths[j] -= V[f, j] * V[f, j]
+        for j in range(m):  # lengths are those of the other features, until the last loop
+            lengths[j] = max(0.0, lengths[j])
+            squares[j] = unit**2 * (squares[j] + (total[j] * scales[j]) ** 2 * lengths[j])
+            anchors.history[j] += squares[j]
+            if squares[j] > 0 and anchors.history[j] > least:
+                step = unit * anchors.rates[0] / math.sqrt(anchors.history[j])
+                scales[j] *= 1 - step * total[j]
+                if not SMALLEST_SCALE < abs(scales[j]) < 1 / SMALLEST_SCALE:
+                    _fold(anchors, j)
+                steps[j] = step / scales[j]
+        averaging = anchors.sums.shape[0] > 0
+        for f in features:
+            anchors.touched[f] = False
+            for j in range(m):
+                added = steps[j] * G[f, j]
+                V[f, j] += added
+                lengths[j] += V[f, j] * V[f, j]
+                if averaging:
+                    anchors.sums[f, j] -= anchors.counts[j] * added
+                G[f, j] = 0
+        for j in range(m):
+            anchors.squares[j] = scales[j] ** 2 * lengths[j]
 
     return by_feature
