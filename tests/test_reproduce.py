@@ -282,6 +282,7 @@ def test_the_page_shows_what_is_stored_and_what_is_not(some_results):
     # 4.10 +- 0.14 against 9.57, 7.82, 5.98, 4.14, 4.38, 3.94, 4.09, 5.78, 5.78, 4.38
     assert judge.counts(usps) == {"better": 8, "within noise": 1, "worse": 1}
     assert judge.reached(usps) == (4, 1, 6, 6)
+    assert "Of the 1 others 1 are above\nby less than one standard error" in text
     assert "**LIB-LLSVM + G-OCC** | … (1.72) | 4.10 ± 0.14 (4.14) ✓ | … (6.85) |" in text
     assert "**LIB-LLSVM + C-OCC** | … (1.61) | 4.10 ± 0.14 (3.94) ✗ | … (7.35) |" in text
     assert "occ, table 2, usps, LIB-LLSVM + C-OCC (+0.16, 0.4 s.e.): open: choosing planes" in text

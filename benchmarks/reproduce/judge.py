@@ -86,10 +86,15 @@ def counts(of: list[Cell]) -> Counter[str]:
     return Counter(cell.state for cell in of if cell.entry.system not in BESIDE)
 
 
+def own_figures(of: list[Cell]) -> list[Cell]:
+    """Cells of the papers' own systems whose published figure is comparable."""
+    own = [c for c in of if c.entry.own and c.entry.system not in BESIDE]
+    return [c for c in own if c.fact and c.fact.comparable]
+
+
 def reached(of: list[Cell]) -> tuple[int, int, int, int]:
     """Count the papers' own systems' comparable figures: reached, within noise, run, in all."""
-    own = [c for c in of if c.entry.own and c.entry.system not in BESIDE and c.fact
-           and c.fact.comparable]  # fmt: skip
+    own = own_figures(of)
     run = [c for c in own if c.state != WAITING]
     better, noise = (sum(c.state == state for c in run) for state in (BETTER, NOISE))
     return better, noise, len(run), len(own)
