@@ -50,7 +50,7 @@ class MovingAnchors(NamedTuple):
     sum_log_bandwidth: Any  # (1,)
     scales: Any  # (m,)
     counts: Any  # (m,)
-    lengths: Any  # (m,)
+    lengths: Any  # (m,), float64: differences of them must not be rounding errors
     touched: Any  # (d,) features of the batch: none between batches
 
 
@@ -279,7 +279,7 @@ def _descend(X, rows, anchors, total):
             for j in range(m):
                 slope = G[f, j] - total[j] * scales[j] * V[f, j]
                 squares[j] += slope * slope
-                lengths[j] -= V[f, j] * V[f, j]
+                lengths[j] -= np.float64(V[f, j]) ** 2
         for j in range(m):  # lengths are those of the other features, until the last loop
             lengths[j] = max(0.0, lengths[j])
             squares[j] = unit**2 * (squares[j] + (total[j] * scales[j]) ** 2 * lengths[j])
@@ -296,7 +296,7 @@ def _descend(X, rows, anchors, total):
             for j in range(m):
                 added = steps[j] * G[f, j]
                 V[f, j] += added
-                lengths[j] += V[f, j] * V[f, j]
+                lengths[j] += np.float64(V[f, j]) ** 2
                 if averaging:
                     anchors.sums[f, j] -= anchors.counts[j] * added
                 G[f, j] = 0

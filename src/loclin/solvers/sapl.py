@@ -91,18 +91,19 @@ class SAPL(SGD):
         codes = np.empty(n * k, dtype), np.empty(n * k, np.int32), np.arange(0, n * k + 1, k)
         if average and not len(self.sum_V):
             self.sum_V = np.zeros_like(self.V)
-        squares = np.einsum("jf,jf->j", self.V, self.V)
+        lengths = np.einsum("jf,jf->j", self.V, self.V, dtype=np.float64)
         turned = sparse.issparse(Z)  # weights of sparse rows lie feature by feature
         V = np.ascontiguousarray(self.V.T) if turned else self.V
         sums = self.sum_V if average and not turned else np.zeros_like(V if average else V[:0])
         scales, counts = np.ones(m), np.zeros(m)
         anchors = MovingAnchors(
-            X=compiled_form(Z), V=V, squares=squares, bandwidth=self.bandwidth, rates=self.rates,
-            history=self.history, gradient=np.zeros_like(V), pulls=np.empty(n * k, dtype),
+            X=compiled_form(Z), V=V, squares=np.einsum("jf,jf->j", self.V, self.V),
+            bandwidth=self.bandwidth, rates=self.rates, history=self.history,
+            gradient=np.zeros_like(V), pulls=np.empty(n * k, dtype),
             buffer=np.empty((0 if turned else batch, d), dtype),
             products=np.empty((m, batch), dtype), sums=sums,
             sum_log_bandwidth=self.sum_log_bandwidth, scales=scales, counts=counts,
-            lengths=squares.astype(np.float64), touched=np.zeros(d, np.bool_),
+            lengths=lengths, touched=np.zeros(d, np.bool_),
         )  # fmt: skip
         objective = self._pass(X, codes, anchors, y, weights, rng, average)
         if turned:
