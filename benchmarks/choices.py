@@ -77,7 +77,7 @@ def problem_named(name: str, counted: int | None = None) -> Problem:
 
 
 class Notes:
-    """What the tasks of an unfinished choice have given, so that a killed run goes on from there.
+    """What the tasks of an unfinished result have given, so that a killed run goes on from there.
 
     A file of lines: first what the results depend on (where that has changed, all begins anew),
     then task, result and seconds of the processor and the clock. Without a path they are kept in
@@ -136,7 +136,7 @@ class Cache:
         return result
 
     def notes(self, key: str, settings: dict[str, Any]) -> Notes:
-        """Return where the choice of this key notes what it has found; here in memory."""
+        """Return where the result of this key notes what it has found; here in memory."""
         return Notes()
 
 
@@ -160,6 +160,21 @@ def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
 
     return one_thread(run)
+
+
+def each_seed(cache: Cache, key: str, settings: dict[str, Any], run: Callable[[int], Any],
+              seeds: Iterable[int], jobs: int) -> list[Any]:  # fmt: skip
+    """Run for each seed, or take what is stored; a killed run goes on with the next seed."""
+
+    def compute() -> list[Any]:
+        return cache.notes(key, settings).results(
+            list(seeds),
+            lambda waiting: Parallel(jobs, return_as="generator")(
+                delayed(quiet(run))(seed) for seed in waiting
+            ),
+        )
+
+    return cache(key, settings, compute)
 
 
 def subset(

@@ -54,6 +54,7 @@ from benchmarks.choices import (
     Knob,
     Problem,
     Search,
+    each_seed,
     from_0_to_1,
     quiet,
     shown_choice,
@@ -195,10 +196,8 @@ def by_strength(row: Row, problem: Problem, key: str, runs: int, cache: Cache, j
         seconds = time.process_time() - start
         return [100 * (1 - model.score(B, problem.y_test)), seconds]
 
-    return cache(
-        f"{key} | test", settings | {"choice": choice, "runs": runs},
-        lambda: [quiet(final)(seed) for seed in range(runs)],
-    )  # fmt: skip
+    settings = settings | {"choice": choice, "runs": runs}
+    return each_seed(cache, f"{key} | test", settings, final, range(runs), jobs=1)
 
 
 def by_training_error(problem: Problem, key: str, cache: Cache, jobs: int) -> Any:
@@ -266,7 +265,7 @@ def by_grid(name: str, problem: Problem, key: str, runs: int, cache: Cache) -> A
                 time.process_time() - start]  # fmt: skip
 
     settings = {"shape": problem.X.shape, "runs": runs}
-    return cache(f"{key} | test", settings, lambda: [quiet(final)(seed) for seed in range(runs)])
+    return each_seed(cache, f"{key} | test", settings, final, range(runs), jobs=1)
 
 
 def table_2(name: str, names: list[str], options: Any, cache: Cache) -> None:

@@ -39,9 +39,9 @@ from benchmarks.choices import (
     Knob,
     Problem,
     Search,
+    each_seed,
     from_0_to_1,
     problem_named,
-    quiet,
     shown_choice,
     subset,
 )
@@ -198,12 +198,8 @@ def runs_of(name: str, data: str, seeds: int, splits: int, cache: Cache,
         print(f"{problem.name}, {name}: {shown_choice(choice)}", flush=True)
         runs = [split] if data in TABLE_2 else range(seeds if row.how in RANDOM else 1)
         settings = settings_of(row, m, problem, []) | {"choice": choice, "runs": list(runs)}
-        found += cache(
-            f"{problem.name} | {name} | test", settings,
-            lambda problem=problem, choice=choice, runs=runs: [
-                quiet(final)(row, m, problem, choice, seed) for seed in runs
-            ],
-        )  # fmt: skip
+        run = partial(final, row, m, problem, choice)
+        found += each_seed(cache, f"{problem.name} | {name} | test", settings, run, runs, jobs)
     return found
 
 

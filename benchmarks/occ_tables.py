@@ -43,6 +43,7 @@ from benchmarks.choices import (
     Notes,
     Problem,
     Search,
+    each_seed,
     problem_named,
     quiet,
     shown_choice,
@@ -283,14 +284,9 @@ def test_errors(name: str, problem: Problem, size: int, n: int, choice: dict[str
                 cache: Cache, jobs: int) -> NDArray[Any]:  # fmt: skip
     """(seeds, 3): error, fit seconds, predict seconds."""
     settings = settings_of(name, problem, size) | {"choice": choice, "seeds": seeds}
-    run = delayed(quiet(final_fit))
-    found = cache(
-        f"{problem.name} | {name} | n={n}", settings,
-        lambda: Parallel(jobs)(
-            run(ROWS[name], size, problem, n, choice, seed) for seed in range(seeds)
-        ),
-    )  # fmt: skip
-    return np.array(found)
+    run = partial(final_fit, ROWS[name], size, problem, n, choice)
+    key = f"{problem.name} | {name} | n={n}"
+    return np.array(each_seed(cache, key, settings, run, range(seeds), jobs))
 
 
 def n_seeds(name: str, seeds: int, counted: bool) -> int:

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
@@ -42,6 +41,7 @@ from benchmarks.choices import (
     Knob,
     Problem,
     Search,
+    each_seed,
     problem_named,
     quiet,
     shown_choice,
@@ -202,7 +202,7 @@ def accuracy(row: Row, problem: Problem, choice: Any, seed: int,
 
 def table_2(name: str, names: list[str], options: Any, cache: Cache) -> None:
     """Choose, fit and print, system by system."""
-    seeds, run = options.seeds or SEEDS.get(name, 10), delayed(quiet(accuracy))
+    seeds = options.seeds or SEEDS.get(name, 10)
     for system in names:
         found: list[list[float]] = []
         for split in range(seeds if name == "banana" else 1):
@@ -211,13 +211,9 @@ def table_2(name: str, names: list[str], options: Any, cache: Cache) -> None:
             print(f"{problem.name}, {system}: {shown_choice(choice)}", flush=True)
             runs = 1 if name == "banana" or ROWS[system].how in SEEDLESS else seeds
             settings = settings_of(system, problem) | {"choice": choice, "runs": runs}
-            found += cache(
-                f"{problem.name} | {system} | test", settings,
-                lambda problem=problem, choice=choice, runs=runs, system=system, split=split:
-                Parallel(options.jobs)(
-                    run(ROWS[system], problem, choice, seed) for seed in range(split, split + runs)
-                ),
-            )  # fmt: skip
+            key = f"{problem.name} | {system} | test"
+            run = partial(accuracy, ROWS[system], problem, choice)
+            found += each_seed(cache, key, settings, run, range(split, split + runs), options.jobs)
         print(line_of(name, system, np.array(found), len(problem.y_test)), flush=True)
 
 

@@ -118,6 +118,31 @@ def test_a_killed_choice_goes_on_with_the_next_fold(tmp_path):
     assert chosen(folder, 3) == (whole, all_asked)  # what its notes depend on has changed
 
 
+def test_killed_fits_go_on_with_the_next_seed(tmp_path):
+    fitted: list[int] = []
+
+    def errors(stop_at, setting=1):
+        def fit(seed):
+            if seed == stop_at:
+                raise KeyboardInterrupt
+            fitted.append(seed)
+            return seed / 10, setting
+
+        cache, settings = Folder(tmp_path), {"a": setting}
+        try:
+            return choices.each_seed(cache, "set | name | test", settings, fit, range(5), 1)
+        except KeyboardInterrupt:
+            return None
+
+    whole = [[seed / 10, 1] for seed in range(5)]
+    assert [errors(2), errors(4), errors(None), errors(0)] == [None, None, whole, whole]
+    assert fitted == [0, 1, 2, 3, 4]
+    assert not list((tmp_path / ".unfinished").glob("*"))
+
+    assert [errors(3, 2), errors(None, 3)] == [None, [[seed / 10, 3] for seed in range(5)]]
+    assert fitted[5:] == [0, 1, 2, 0, 1, 2, 3, 4]  # what the notes depend on had changed
+
+
 def test_seconds_of_a_choice_are_those_of_all_its_runs(tmp_path):
     chosen(tmp_path, 1, 7)
     (file,) = (tmp_path / ".unfinished").glob("*")

@@ -40,8 +40,8 @@ class Folder(Cache):
 
     A result is stored whole or not at all, in a line of its own. While it is computed its key is
     locked, so that another process waits for it instead of computing it too; a lock dies with its
-    process. A choice notes fold by fold what it has found. A key is "set | ...", "set/split | ..."
-    or "table 1 | set | ...".
+    process. A choice notes fold by fold what it has found, the fits after it seed by seed. A key
+    is "set | ...", "set/split | ..." or "table 1 | set | ...".
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,7 +70,7 @@ class Folder(Cache):
         return found["result"]
 
     def notes(self, key: str, settings: dict[str, Any]) -> Notes:
-        """Return where the choice of this key notes what it has found, until it is stored."""
+        """Return where the result of this key notes what it has found, until it is stored."""
         about = {"settings": plain(settings), "made with": made_with()}
         path = self.path / ".unfinished" / f"{_as_name(key)}.jsonl"
         self.unfinished[key] = Notes(path, about)
