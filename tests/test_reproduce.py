@@ -323,6 +323,15 @@ def test_the_page_shows_what_is_stored_and_what_is_not(some_results):
     }  # fmt: skip
 
 
+def test_times_are_ratios_and_what_is_not_known_is_left_out():
+    ours, theirs = {("a", "ML3"): 1.0, ("a", "SVC"): 8.0, ("b", "ML3"): 1.0}, {("a", "ML3"): 3.0}
+    shown = [
+        page.ratios(ours, paper, (data, "ML3"), (data, "SVC"))
+        for data, paper in (("a", theirs | {("a", "SVC"): 2.0}), ("a", theirs), ("b", theirs))
+    ]
+    assert shown == ["0.125 (1.5)", "0.125", "…"]
+
+
 def test_the_page_says_where_a_reason_is_wanting(some_results, tmp_path, monkeypatch):
     monkeypatch.setattr(page, "REASONS", tmp_path / "reasons.toml")
     page.REASONS.write_text("")

@@ -112,19 +112,19 @@ def timing_section(paper: str, entries: list[Entry], results: Results) -> Iterab
         sets = list(dict.fromkeys(data for data, _ in theirs))
         systems = dict.fromkeys(system for _, system in theirs if system != rival)
         rows = [
-            [system, *(f"{ratio(ours, data, system, rival)} ({ratio(theirs, data, system, rival)})"
-                       for data in sets)]
+            [system, *(ratios(ours, theirs, (data, system), (data, rival)) for data in sets)]
             for system in systems
-        ]  # fmt: skip
+        ]
         yield f"{title}; the paper's ratio in brackets.\n"
         yield table(["", *sets], rows)
 
 
-def ratio(seconds: dict[tuple[str, str], float], data: str, system: str, rival: str) -> str:
-    """Return a ratio to three digits, if both are known."""
-    if not {(data, system), (data, rival)} <= seconds.keys():
-        return MARKS[WAITING]
-    return f"{seconds[data, system] / seconds[data, rival]:.3g}"
+def ratios(ours: dict[tuple[str, str], float], theirs: dict[tuple[str, str], float],
+           one: tuple[str, str], rival: tuple[str, str]) -> str:  # fmt: skip
+    """Our ratio and, where it is known, the paper's in brackets, to three digits."""
+    found, paper = (f"{s[one] / s[rival]:.3g}" if {one, rival} <= s.keys() else ""
+                    for s in (ours, theirs))  # fmt: skip
+    return (found or MARKS[WAITING]) + (f" ({paper})" if paper else "")
 
 
 def sapl_times(entries: list[Entry], results: Results) -> Iterable[str]:
