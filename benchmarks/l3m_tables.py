@@ -196,8 +196,8 @@ def by_strength(row: Row, problem: Problem, key: str, runs: int, cache: Cache, j
         seconds = time.process_time() - start
         return [100 * (1 - model.score(B, problem.y_test)), seconds]
 
-    settings = settings | {"choice": choice, "runs": runs}
-    return each_seed(cache, f"{key} | test", settings, final, range(runs), jobs=1)
+    tested = settings | {"choice": choice, "runs": runs}
+    return each_seed(cache, f"{key} | test", tested, final, range(runs), jobs=1)
 
 
 def by_training_error(problem: Problem, key: str, cache: Cache, jobs: int) -> Any:
