@@ -1,0 +1,220 @@
+"""Scores that must not change by accident: every model, solver, layout, dtype and way to learn.
+
+``python -m tests.golden`` writes `GOLDEN` anew, with what the package gives now: after a change that is meant to
+give other numbers, and only then.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+import loclin
+from loclin import codings
+
+GOLDEN = Path(__file__).parent / "golden.npz"
+LAYOUTS = {"dense": np.ascontiguousarray, "sparse": sparse.csr_matrix}
+N_ROWS, N_FEATURES, N_SCORED = 150, 6, 20
+
+
+class Case(NamedTuple):
+    """A way to learn: `learn` is one of the functions below."""
+
+    model: str
+    learn: str
+    layout: str
+    dtype: str
+    n_classes: int
+
+    @property
+    def name(self) -> str:
+        return " | ".join(map(str, self))
+
+
+def planes(**parameters: Any) -> Any:
+    return codings.OrthogonalCoding(3, random_state=0, **parameters)
+
+
+def soft(n_anchors: int = 12, n_neighbors: int = 3) -> Any:
+    return codings.SoftAssignmentCoding(n_anchors, n_neighbors)
+
+
+def make(model: str) -> Any:
+    """Return the model of that name, unfitted."""
+    kind, *rest = model.split()
+    short = {"max_iter": 4, "average": 2, "random_state": 0, "alpha": "scale"}
+    dual = {"solver": "dual_cd", "max_iter": 15, "random_state": 0, "alpha": "scale"}
+    few = {"random_state": 0, "alpha": "scale"}
+    dictionary = np.linalg.qr(np.cos(np.arange(36.0).reshape(6, 6)))[0][:, :4]
+    made = {
+        "ml3": {
+            "": lambda: loclin.ML3Classifier(3, **short),
+            "auto": lambda: loclin.ML3Classifier(3, **short | {"alpha": "auto"}),
+            "logistic": lambda: loclin.ML3Classifier(3, p=1, loss="logistic", **short),
+            "kmeans": lambda: loclin.ML3Classifier(3, p=np.inf, init="kmeans", **short),
+            "coding": lambda: loclin.ML3Classifier(12, p=1.7, init=soft(), eta0=np.inf, **short),
+            "free": lambda: loclin.ML3Classifier(
+                3, p=2, penalize_intercept=False, revive=False, s0=2.0, batch_size=16, **short
+            ),
+        },
+        "llsvm": {
+            "": lambda: loclin.LLSVMClassifier(**short),
+            "auto": lambda: loclin.LLSVMClassifier(soft(), **short | {"alpha": "auto"}),
+            "squared": lambda: loclin.LLSVMClassifier(soft(), loss="squared_hinge", **short),
+            "planes": lambda: loclin.LLSVMClassifier(planes(), bias="global", **short),
+            "by-class": lambda: loclin.LLSVMClassifier(
+                planes(per_class=True), loss="logistic", batch_size=16, **short
+            ),
+            "competing": lambda: loclin.LLSVMClassifier(
+                soft(), multi_class="crammer_singer", penalize_intercept=False, **short
+            ),
+            "constant": lambda: loclin.LLSVMClassifier(
+                soft(), weights="constant", bias="global", **short
+            ),
+            "dual": lambda: loclin.LLSVMClassifier(soft(), **dual),
+            "dual-planes": lambda: loclin.LLSVMClassifier(
+                planes(), bias="global", loss="squared_hinge", **dual
+            ),
+            "dual-by-class": lambda: loclin.LLSVMClassifier(planes(per_class=True), **dual),
+            "dual-competing": lambda: loclin.LLSVMClassifier(
+                soft(), multi_class="crammer_singer", **dual
+            ),
+            "dual-constant": lambda: loclin.LLSVMClassifier(soft(), weights="constant", **dual),
+        },
+        "sapl": {
+            "": lambda: loclin.SAPLClassifier(**short),
+            "auto": lambda: loclin.SAPLClassifier(8, 3, **short | {"alpha": "auto"}),
+            "learned": lambda: loclin.SAPLClassifier(8, 3, bandwidth="learned", **short),
+            "own": lambda: loclin.SAPLClassifier(6, 2, share_anchors=False, **short),
+            "constant": lambda: loclin.SAPLClassifier(8, 3, weights="constant", **short),
+            "grown": lambda: loclin.SAPLClassifier("auto", 2, loss="logistic", **short),
+        },
+        "l3m": {
+            "": lambda: loclin.L3MClassifier(max_iter=8, **few),
+            "auto": lambda: loclin.L3MClassifier(3, max_iter=7, random_state=0),
+            "regions": lambda: loclin.L3MClassifier("auto", loss="hinge", max_iter=7, **few),
+            "convex": lambda: loclin.L3MClassifier(
+                3, solver="convex", n_restarts=2, max_iter=1, loss="hinge", **few
+            ),
+            "online": lambda: loclin.L3MClassifier(3, solver="online", max_iter=4, **few),
+            "online-hinge": lambda: loclin.L3MClassifier(
+                3, solver="online", loss="hinge", max_iter=4, n_restarts=2, **few
+            ),
+        },
+        "ussvm": {
+            "": lambda: loclin.USSVMClassifier(max_iter=4, random_state=0),
+            "pruned": lambda: loclin.USSVMClassifier(
+                5, n_nonzero=2, alpha=0.01, positive_weight=2.0, max_iter=4, random_state=0
+            ),
+            "nonnegative": lambda: loclin.USSVMClassifier(
+                5, nonnegative=True, l1_ratio=0.5, max_iter=4, random_state=0
+            ),
+            "given": lambda: loclin.USSVMClassifier(dictionary=dictionary, max_iter=30),
+        },
+    }
+    return made[kind][rest[0] if rest else ""]()
+
+
+class Data(NamedTuple):
+    """Rows, labels, weights."""
+
+    X: Any
+    y: Any
+    weights: Any
+
+
+def data_of(case: Case) -> Data:
+    """Return rows on curved classes; a third of the entries are zero."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((N_ROWS, N_FEATURES))
+    X[rng.random(X.shape) < 0.3] = 0.0
+    y = np.floor(case.n_classes * (0.5 + 0.49 * np.sin(2 * X[:, 0] + X[:, 1] ** 2))).astype(int)
+    weights = rng.integers(0, 4, N_ROWS).astype(float)
+    labels = np.array(["a", "b", "c"])
+    return Data(LAYOUTS[case.layout](X.astype(case.dtype)), labels[y], weights)
+
+
+def fit(model: Any, data: Data) -> Any:
+    return model.fit(data.X, data.y)
+
+
+def stream(model: Any, data: Data) -> Any:
+    """Three calls; the classes of all are named at the first."""
+    for some in np.array_split(np.arange(N_ROWS), 3):
+        model.partial_fit(data.X[some], data.y[some], classes=np.unique(data.y))
+    return model
+
+
+def weighed(model: Any, data: Data) -> Any:
+    """Weights of rows, some of them zero, and of classes."""
+    model.set_params(class_weight={"a": 1, "b": 2.5, "c": 1})
+    return model.fit(data.X, data.y, data.weights)
+
+
+def watched(model: Any, data: Data) -> Any:
+    """Early stopping."""
+    return model.set_params(early_stopping=True, validation_fraction=0.3).fit(data.X, data.y)
+
+
+def continued(model: Any, data: Data) -> Any:
+    """A fit that goes on from one before."""
+    return model.set_params(warm_start=True).fit(data.X, data.y).fit(data.X, data.y)
+
+
+def then_stream(model: Any, data: Data) -> Any:
+    """A stream that goes on from a fit."""
+    return model.fit(data.X, data.y).partial_fit(data.X[:70], data.y[:70])
+
+
+BASIC = [
+    "ml3", "ml3 logistic", "ml3 kmeans", "ml3 free",
+    "llsvm", "llsvm squared", "llsvm planes", "llsvm by-class", "llsvm competing", "llsvm constant",
+    "llsvm dual", "llsvm dual-planes", "llsvm dual-by-class", "llsvm dual-competing",
+    "sapl", "sapl learned", "sapl own",
+    "l3m", "l3m convex", "l3m online",
+    "ussvm", "ussvm pruned", "ussvm given",
+]  # fmt: skip
+STREAMED = ["ml3", "llsvm", "llsvm planes", "llsvm competing", "llsvm constant", "sapl", "sapl own",
+            "l3m online", "ussvm"]  # fmt: skip
+# In one form only, as they compile nothing of their own.
+ONCE = {
+    "fit": ["ml3 auto", "ml3 coding", "llsvm auto", "llsvm dual-constant", "sapl auto",
+            "sapl constant", "sapl grown", "l3m auto", "l3m regions", "l3m online-hinge",
+            "ussvm nonnegative"],
+    "weighed": ["ml3", "llsvm", "llsvm dual", "sapl", "l3m", "l3m convex", "l3m online", "ussvm"],
+    "watched": ["ml3", "llsvm", "llsvm dual", "sapl", "l3m", "l3m convex", "l3m online", "ussvm"],
+    "continued": ["ml3", "llsvm", "llsvm constant", "llsvm dual", "llsvm dual-competing", "sapl",
+                  "sapl own", "sapl constant", "l3m", "l3m online", "ussvm"],
+    "then_stream": ["ml3", "llsvm", "llsvm constant", "sapl", "sapl own", "l3m online", "ussvm"],
+    "stream": ["ml3 logistic", "llsvm by-class", "sapl constant", "sapl learned", "ussvm pruned"],
+}  # fmt: skip
+FORMS = list(itertools.product(LAYOUTS, ("float64", "float32"), (2, 3)))
+CASES = [Case(model, "fit", *form) for model in BASIC for form in FORMS]
+CASES += [Case(model, "stream", *form) for model in STREAMED for form in FORMS]
+CASES += [
+    Case(model, learn, "dense", "float64", n_classes)
+    for learn, models in ONCE.items() for model in models for n_classes in (2, 3)
+]  # fmt: skip
+
+
+def scores_of(case: Case) -> np.ndarray:
+    """Learn, and return the scores of some rows."""
+    data = data_of(case)
+    model = make(case.model)
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        learned = globals()[case.learn](model, data)
+        return np.asarray(learned.decision_function(data.X[:N_SCORED]))
+
+
+if __name__ == "__main__":
+    np.savez_compressed(GOLDEN, **{case.name: scores_of(case) for case in CASES})
+    print(f"{len(CASES)} cases, {GOLDEN.stat().st_size} bytes")
