@@ -40,8 +40,8 @@ from benchmarks._timing import (
 )
 from benchmarks.stream import GaussianClusters
 from loclin import datasets
-from loclin._jit import jit
 from loclin.codings import OrthogonalCoding
+from loclin.engine.jit import jit
 
 _NEIGHBORS = 8  # anchors at a row, where they are the nearest
 

@@ -28,8 +28,8 @@ from sklearn.svm import LinearSVC
 from benchmarks._timing import interleaved, pinned_threads
 from benchmarks.choices import Cache
 from loclin import USSVMClassifier
-from loclin._scores import answer_scores, shared_code_scores
 from loclin.datasets import load
+from loclin.engine.scores import answer_scores, shared_code_scores
 
 N_NEGATIVES, N_POSITIVES = 100_000, 1000
 N_ATOMS = [60, 100]

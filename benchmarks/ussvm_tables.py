@@ -43,10 +43,11 @@ from benchmarks._timing import pinned_threads
 from benchmarks.choices import Cache
 from benchmarks.ussvm_steps import mean_ap, preparation
 from loclin import USSVMClassifier
-from loclin._rows import Rows, auto_batch_size
 from loclin.datasets import load
-from loclin.solvers.ussvm import DictionaryDescent, first_atoms
-from loclin.solvers.ussvm_codes import Penalty, root_mean_square
+from loclin.engine.data import Rows
+from loclin.fitting.rows import auto_batch_size
+from loclin.ussvm.codes import Penalty, root_mean_square
+from loclin.ussvm.descent import DictionaryDescent, first_atoms
 
 SETS = {
     "transfer": ["isolet", "letter"],

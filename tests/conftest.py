@@ -1,15 +1,36 @@
 """Settings of the whole suite: one thread, and compiled code that is never out of date."""
 
+import ast
 import hashlib
 import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "loclin"
+
+
+def compiled_sources() -> list[Path]:
+    """Files with compiled functions, and what of the package they import, directly or not."""
+    sources = {path: path.read_text() for path in PACKAGE.rglob("*.py")}
+    found: set[Path] = set()
+    waiting = [path for path, text in sources.items() if "\n@jit" in text or "\n@overload" in text]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse(sources[path])):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("loclin."):
+                imported = PACKAGE.parent / (node.module.replace(".", "/") + ".py")
+                waiting += [imported] if imported in sources else []
+    return sorted(found)
+
 
 # Numba notices a change in the file of a compiled function, not in the files of the functions that
-# it calls; a cache folder named after all the sources cannot be stale.
-_SOURCES = sorted((ROOT / "src" / "loclin").rglob("*.py"))
-_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()[:16]
+# it calls; a cache folder named after all that is compiled cannot be stale.
+_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in compiled_sources())).hexdigest()[
+    :16
+]
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / f"numba-{_DIGEST}"))
 
 import pytest  # noqa: E402

@@ -1,7 +1,7 @@
 """Scores that must not change by accident: every model, solver, layout, dtype and way to learn.
 
-``python -m tests.golden`` writes `GOLDEN` anew, with what the package gives now: after a change that is meant to
-give other numbers, and only then.
+``python -m tests.golden`` writes `GOLDEN` anew, with what the package gives now: after a change
+that is meant to give other numbers, and only then.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-import loclin._callbacks
+import loclin.fitting.callbacks
 from loclin import ML3Classifier
 
 try:
@@ -73,7 +73,7 @@ def test_callbacks_leave_the_model_as_it_is():
 def test_without_the_callback_api_nothing_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.callback", None)
     try:
-        twin = importlib.reload(loclin._callbacks)
+        twin = importlib.reload(loclin.fitting.callbacks)
 
         class Estimator(twin.CallbackSupportMixin):
             @twin.with_callbacks
@@ -88,4 +88,4 @@ def test_without_the_callback_api_nothing_is_missing(monkeypatch):
         assert not hasattr(Estimator, "set_callbacks")
     finally:
         monkeypatch.undo()
-        importlib.reload(loclin._callbacks)
+        importlib.reload(loclin.fitting.callbacks)

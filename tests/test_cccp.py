@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from loclin.losses import LOSSES, loss_slope, loss_value
+from loclin.engine.losses import LOSSES, loss_slope, loss_value
+from loclin.engine.rows import as_models
+from loclin.ml3.cccp import CCCP, CCCPSettings, random_codes, rows_by_class
 from loclin.projections import argmax_lp_ball, dual_exponent
-from loclin.solvers.cccp import CCCP, CCCPSettings, random_codes, rows_by_class
-from loclin.solvers.rows_fast import as_models
 
 N, D, C, M = 40, 3, 3, 4
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from loclin._jit import jit
-from loclin.solvers.codes_fast import (
+from loclin.engine.codes import (
     add_batch,
     code_gram,
     code_scores,
     product_room,
     squared_norms,
 )
-from loclin.solvers.rows_fast import as_models, compiled_form, gather, row_buffer, weights_for
+from loclin.engine.jit import jit
+from loclin.engine.rows import as_models, compiled_form, gather, row_buffer, weights_for
 
 N, D, S, M = 12, 5, 3, 4
 ROWS = np.array([7, 0, 3, 11, 4, 8], dtype=np.int32)

@@ -17,15 +17,15 @@ from sklearn.preprocessing import StandardScaler
 
 import loclin
 from loclin import vc_bound
-from loclin._rows import Rows
 from loclin.datasets import make_sine, make_xor
-from loclin.losses import Loss
-from loclin.solvers import l3m_outputs
-from loclin.solvers.l3m_fast import exponentials, soft_rows
-from loclin.solvers.l3m_online import OnlineRun
-from loclin.solvers.l3m_outputs import Outputs
-from loclin.solvers.l3m_refined import Annealing, partition_at
-from loclin.solvers.l3m_span import Span, _direction, dot
+from loclin.engine.data import Rows
+from loclin.engine.losses import Loss
+from loclin.l3m import outputs as l3m_outputs
+from loclin.l3m.kernels import exponentials, soft_rows
+from loclin.l3m.online import OnlineRun
+from loclin.l3m.outputs import Outputs
+from loclin.l3m.refined import Annealing, partition_at
+from loclin.l3m.span import Span, _direction, dot
 
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 L3MClassifier = partial(loclin.L3MClassifier, alpha="scale")

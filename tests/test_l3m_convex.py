@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 
 from loclin import L3MClassifier
-from loclin._rows import Rows
 from loclin.datasets import make_xor
-from loclin.losses import Loss
-from loclin.solvers.l3m_convex import ConvexFit, Problem, Run
-from loclin.solvers.l3m_fast import surrogate_rows
+from loclin.engine.data import Rows
+from loclin.engine.losses import Loss
+from loclin.l3m.convex import ConvexFit, Problem, Run
+from loclin.l3m.kernels import surrogate_rows
 
 LOSS = {"hinge": lambda z: np.maximum(0, 1 - z), "logistic": lambda z: np.logaddexp(0, -z)}
 LOSSES = {"hinge": Loss.HINGE, "logistic": Loss.LOGISTIC}

@@ -17,9 +17,9 @@ from sklearn.svm import LinearSVC
 import loclin
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding, TangentCoding
 from loclin.datasets import load, make_xor
-from loclin.losses import LOSSES
-from loclin.solvers.rows_fast import as_models
-from loclin.solvers.sgd import SGD, SGDSettings, mean_squared_norm
+from loclin.engine.losses import LOSSES
+from loclin.engine.rows import as_models
+from loclin.engine.sgd import SGD, SGDSettings, mean_squared_norm
 
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 LLSVMClassifier = partial(loclin.LLSVMClassifier, alpha="scale")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loclin.losses import LOSSES, Loss, loss_conjugate, loss_slope, loss_value
+from loclin.engine.losses import LOSSES, Loss, loss_conjugate, loss_slope, loss_value
 
 margins = st.floats(-30, 30)
 

@@ -16,10 +16,10 @@ import loclin
 from loclin import LLSVMClassifier
 from loclin.codings import SoftAssignmentCoding
 from loclin.datasets import make_sine
-from loclin.losses import LOSSES
-from loclin.solvers.rows_fast import as_models
-from loclin.solvers.sapl import SAPL
-from loclin.solvers.sgd import SGDSettings
+from loclin.engine.losses import LOSSES
+from loclin.engine.rows import as_models
+from loclin.engine.sgd import SGDSettings
+from loclin.sapl.descent import SAPL
 
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 SAPLClassifier = partial(loclin.SAPLClassifier, alpha="scale")

@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from loclin import _scores
+from loclin.engine import scores as _scores
+from loclin.engine.scores import (
+    coded_scores,
+    combine_models,
+    pooled_scores,
+    pooling_codes,
+    regional_scores,
+    regions_of,
+)
 from loclin.projections import argmax_lp_ball, dual_exponent
 
 EXPONENTS = [1.0, 1.05, 1.2, 4 / 3, 1.5, 2.0, 7.0, np.inf]
@@ -25,7 +33,7 @@ def brute_force(X, coef, intercept, p):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csr_array])
 def test_pooled_scores(problem, p, kind):
     X, coef, intercept = problem
-    pooled = _scores.pooled_scores(kind(X), coef, intercept, dual_exponent(p))
+    pooled = pooled_scores(kind(X), coef, intercept, dual_exponent(p))
     np.testing.assert_allclose(pooled, brute_force(X, coef, intercept, p), rtol=1e-10)
 
 
@@ -35,7 +43,7 @@ def test_pooled_scores(problem, p, kind):
 def test_pooling_keeps_its_digits_at_any_scale(problem, p, dtype, scale):
     X, coef, intercept = problem
     expected = brute_force(X, coef, intercept, p)
-    pooled = _scores.pooled_scores(
+    pooled = pooled_scores(
         (X * scale).astype(dtype), coef.astype(dtype), (intercept * scale).astype(dtype),
         dual_exponent(p),
     )  # fmt: skip
@@ -52,8 +60,8 @@ def test_powers_have_the_order_of_the_norms(problem, p, dtype, scale):
     X, coef, intercept = problem
     lengths = np.logspace(-9, 9, len(X))[:, None]
     at = ((X * lengths * scale).astype(dtype), coef.astype(dtype), 0 * intercept.astype(dtype))
-    norms = _scores.pooled_scores(*at, dual_exponent(p))
-    order = _scores.pooled_scores(*at, dual_exponent(p), rooted=False)
+    norms = pooled_scores(*at, dual_exponent(p))
+    order = pooled_scores(*at, dual_exponent(p), rooted=False)
     rows = np.arange(len(X))
     winners = norms[rows, order.argmax(axis=1)]
     np.testing.assert_allclose(winners, norms.max(axis=1), rtol=1e-6)
@@ -62,15 +70,15 @@ def test_powers_have_the_order_of_the_norms(problem, p, dtype, scale):
 
 def test_blocks_do_not_show(problem, monkeypatch):
     X, coef, intercept = problem
-    whole = _scores.pooled_scores(X, coef, intercept, 3.0)
+    whole = pooled_scores(X, coef, intercept, 3.0)
     monkeypatch.setattr(_scores, "_BLOCK_BYTES", 1)  # blocks of 16 rows, the last one shorter
-    np.testing.assert_allclose(_scores.pooled_scores(X, coef, intercept, 3.0), whole, rtol=1e-12)
+    np.testing.assert_allclose(pooled_scores(X, coef, intercept, 3.0), whole, rtol=1e-12)
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_codes_times_responses_are_the_scores(problem, p):
     X, coef, intercept = problem
-    codes = _scores.pooling_codes(X, coef, intercept, dual_exponent(p))
+    codes = pooling_codes(X, coef, intercept, dual_exponent(p))
     responses = np.einsum("smd,nd->nsm", coef, X) + intercept
     np.testing.assert_allclose(codes, argmax_lp_ball(responses, p), rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(
@@ -80,8 +88,8 @@ def test_codes_times_responses_are_the_scores(problem, p):
 
 def test_combine_models(problem):
     X, coef, intercept = problem
-    codes = _scores.pooling_codes(X, coef, intercept, 3.0)
-    local_coef, local_intercept = _scores.combine_models(codes, coef, intercept)
+    codes = pooling_codes(X, coef, intercept, 3.0)
+    local_coef, local_intercept = combine_models(codes, coef, intercept)
     assert local_coef.shape == (300, 3, 5)
     np.testing.assert_allclose(
         np.einsum("nsd,nd->ns", local_coef, X) + local_intercept,
@@ -104,7 +112,7 @@ def test_few_models_a_row(s, form, dtype, monkeypatch):
     for cached, rows, of_rows in ((2**17, 256, coef), (0, 256, coef), (0, 8, by_feature)):
         monkeypatch.setattr(_scores, "_CACHED_BYTES", cached)
         monkeypatch.setattr(_scores, "_CODED_ROWS", rows)
-        found = _scores.coded_scores(form(X), sparse.csr_matrix(codes), of_rows, intercept)
+        found = coded_scores(form(X), sparse.csr_matrix(codes), of_rows, intercept)
         assert found.dtype == dtype
         np.testing.assert_allclose(found, truth, rtol=1e-4 if dtype == np.float32 else 1e-10,
                                    atol=1e-5 if dtype == np.float32 else 1e-12)  # fmt: skip
@@ -118,8 +126,8 @@ def test_regions_are_those_that_score(form):
     partition = (w + 1e-8 * rng.normal(size=(3, 40))).astype(np.float32)
     zeros, number = np.zeros(3, np.float32), np.arange(3, dtype=np.float32)
     nothing = np.zeros((1, 3, 40), np.float32)
-    found = _scores.regional_scores(form(X), partition, zeros, nothing, number[None])
-    regions = _scores.regions_of(form(X), partition, zeros)
+    found = regional_scores(form(X), partition, zeros, nothing, number[None])
+    regions = regions_of(form(X), partition, zeros)
     np.testing.assert_array_equal(found[:, 0], regions)
     assert len(set(regions.tolist())) == 3
 
@@ -132,9 +140,9 @@ def test_regions_by_hand(n, r, form):
     for _ in range(50):
         X, partition, thresholds = (rng.normal(size=size) for size in ((n, 3), (r, 3), r))
         truth = np.argmax(X @ partition.T + 3 * thresholds, axis=1)
-        np.testing.assert_array_equal(_scores.regions_of(form(X), partition, 3 * thresholds), truth)
+        np.testing.assert_array_equal(regions_of(form(X), partition, 3 * thresholds), truth)
 
 
 def test_no_rows(problem):
     _, coef, intercept = problem
-    assert _scores.pooled_scores(np.empty((0, 5)), coef, intercept, 3.0).shape == (0, 3)
+    assert pooled_scores(np.empty((0, 5)), coef, intercept, 3.0).shape == (0, 3)

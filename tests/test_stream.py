@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from loclin import ML3Classifier
 from loclin.datasets import make_xor
-from loclin.solvers import cccp_runs
+from loclin.ml3 import runs as cccp_runs
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 from loclin import USSVMClassifier
-from loclin._rows import Rows
-from loclin._scores import answer_scores, shared_code_scores
-from loclin.solvers import ussvm, ussvm_rows
-from loclin.solvers.ussvm import DictionaryDescent
-from loclin.solvers.ussvm_atoms import SparseRowsAtoms
-from loclin.solvers.ussvm_codes import Penalty
+from loclin.engine.data import Rows
+from loclin.engine.scores import answer_scores, shared_code_scores
+from loclin.ussvm import descent as ussvm
+from loclin.ussvm import many_rows as ussvm_rows
+from loclin.ussvm.codes import Penalty
+from loclin.ussvm.descent import DictionaryDescent
+from loclin.ussvm.sparse_atoms import SparseRowsAtoms
 
 DIGITS, IRIS = load_digits(return_X_y=True), load_iris(return_X_y=True)
 DIGITS, IRIS = (DIGITS[0] / 16, DIGITS[1]), (StandardScaler().fit_transform(IRIS[0]), IRIS[1])

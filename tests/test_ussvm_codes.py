@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from loclin.solvers.ussvm_codes import CodeProblem, Penalty, pruned, solve_problem, with_ones
+from loclin.ussvm.codes import CodeProblem, Penalty, pruned, solve_problem, with_ones
 
 N, D = 70, 5
 VARIANTS = {  # l1_ratio, nonnegative

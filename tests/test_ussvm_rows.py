@@ -7,9 +7,9 @@ import pytest
 from sklearn.base import clone
 
 from loclin import USSVMClassifier
-from loclin.solvers import ussvm_rows
-from loclin.solvers.ussvm_codes import CodeProblem, Penalty, pruned, solve_problem, with_ones
-from loclin.solvers.ussvm_rows import ManyRowsProblem, code_problems
+from loclin.ussvm import many_rows as ussvm_rows
+from loclin.ussvm.codes import CodeProblem, Penalty, pruned, solve_problem, with_ones
+from loclin.ussvm.many_rows import ManyRowsProblem, code_problems
 
 N, D, A = 6000, 10, 8
 VARIANTS = [(1.0, False), (1.0, True), (0.4, False), (0.4, True)]

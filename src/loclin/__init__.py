@@ -4,13 +4,12 @@ Every model here scores a class as a sum of linear models weighted by a code of 
 ``score_y(x) = sum_j code_yj(x) * (w_yj . x + b_yj) + b_y``.
 """
 
-from loclin._bounds import vc_bound
-from loclin._l3m import L3MClassifier
-from loclin._llsvm import LLSVMClassifier
-from loclin._ml3 import ML3Classifier
-from loclin._sapl import SAPLClassifier
-from loclin._ussvm import USSVMClassifier
+from loclin.l3m import L3MClassifier, vc_bound
+from loclin.llsvm import LLSVMClassifier
+from loclin.ml3 import ML3Classifier
 from loclin.projections import argmax_lp_ball
+from loclin.sapl import SAPLClassifier
+from loclin.ussvm import USSVMClassifier
 
 __version__ = "0.1.0.dev0"
 

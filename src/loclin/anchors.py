@@ -19,9 +19,9 @@ from scipy.sparse.linalg import svds
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 
-from loclin._checks import check_number
-from loclin._nearest_fast import nearest_rows
-from loclin._threads import threads_for
+from loclin.engine.nearest import nearest_rows
+from loclin.engine.threads import threads_for
+from loclin.fitting.checks import check_number
 
 __all__ = [
     "anchor_planes",

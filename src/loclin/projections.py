@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loclin._pooling_fast import argmax_code_rows
+from loclin.engine.pooling import argmax_code_rows
 
 
 def dual_exponent(p: float) -> float:

@@ -15,10 +15,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from loclin._checks import check_number
 from loclin.anchors import check_anchors, make_anchors, row_blocks, squared_norms
 from loclin.codings._base import AnchorCoding
-from loclin.codings._lcc_fast import code_rows
+from loclin.codings._lcc_kernels import code_rows
+from loclin.fitting.checks import check_number
 
 _STEPS = 10  # per anchor, for a row: 3 sufficed for thousands of random problems
 

@@ -12,7 +12,6 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.utils.validation import check_is_fitted
 
-from loclin._checks import check_number
 from loclin.anchors import (
     auto_bandwidth,
     check_anchors,
@@ -22,6 +21,7 @@ from loclin.anchors import (
     row_blocks,
 )
 from loclin.codings._base import AnchorCoding
+from loclin.fitting.checks import check_number
 
 
 class _NearestCoding(AnchorCoding):

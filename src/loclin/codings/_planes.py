@@ -11,9 +11,9 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from loclin._checks import check_flag, check_number
 from loclin.anchors import anchor_planes, clipped
 from loclin.codings._base import Coding
+from loclin.fitting.checks import check_flag, check_number
 
 
 class OrthogonalCoding(Coding):

@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from loclin._checks import check_number
 from loclin.anchors import anchor_planes, clipped, nearest_anchors
 from loclin.codings._base import AnchorCoding, Coding
 from loclin.codings._lcc import LocalCoordinateCoding
+from loclin.fitting.checks import check_number
 
 _MOST_ROWS = 1000  # near an anchor; more hardly turn its tangents
 

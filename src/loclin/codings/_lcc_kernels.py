@@ -1,0 +1,196 @@
+"""Compiled: the exact local coordinate code of a row, by an active set of anchors.
+
+With weights c that sum to one the problem of a row x is, up to a constant,
+
+    minimise 1/2 c'Gc - b.c + sum_j penalty_j |c_j|    subject to sum_j c_j = 1
+
+with ``G = V V'``, ``b = V x`` and ``penalty_j = locality ||v_j - x||^2``. On a few anchors whose
+weights keep their signs this is least squares, solved by Cholesky. So start with the nearest
+anchor, and repeat: walk to the minimiser on the support; a weight that reaches zero on the way
+leaves it; at the minimiser, the anchor that breaks the conditions below most joins. The objective
+falls, so no support comes back, and the end is the solution:
+
+    gradient_j + sign(c_j) penalty_j = level on the support, |gradient_j - level| <= penalty_j off
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from loclin.engine.jit import jit
+
+# The conditions hold to this part of (1 + locality) (||x||^2 + max_j ||v_j||^2), both lengths taken
+# from the mean of the anchors: some thousand roundings.
+TOLERANCE = 1e-12
+# Smallest square of a pivot, as a part of the diagonal. An anchor in the affine span of the support
+# adds no curvature; with this little, the walk goes on until some weight is zero.
+_FLAT = 1e-13
+
+
+@jit
+def _append(k, support, signs, gram, lift, linear, factor, y, z):
+    """Write row k of the factor L, and of y and z: ``LL' = G + lift, Ly = linear(signs), Lz = 1``.
+
+    A constant added to G changes nothing where weights sum to one; it makes G positive definite on
+    anchors that are affinely independent. ``linear[0]`` is b - penalty, ``linear[1]`` b + penalty.
+    """
+    anchor, row = support[k], factor[k]
+    diagonal = gram[anchor, anchor] + lift
+    pivot, y_k, z_k = diagonal, linear[0 if signs[k] > 0 else 1, anchor], 1.0
+    for i in range(k):
+        total, above = gram[anchor, support[i]] + lift, factor[i]
+        for j in range(i):
+            total -= row[j] * above[j]
+        total /= above[i]
+        pivot -= total * total
+        y_k -= total * y[i]
+        z_k -= total * z[i]
+        row[i] = total
+    row[k] = math.sqrt(max(pivot, _FLAT * diagonal))
+    y[k], z[k] = y_k / row[k], z_k / row[k]
+
+
+@jit
+def _minimise(size, factor, y, z, target):
+    """Write the weights of sum one that minimise on the support, signs taken as they are."""
+    yz, zz = 0.0, 0.0
+    for i in range(size):
+        yz += y[i] * z[i]
+        zz += z[i] * z[i]
+    level = (1.0 - yz) / zz
+    for i in range(size):
+        target[i] = y[i] + level * z[i]
+    for i in range(size - 1, -1, -1):
+        target[i] /= factor[i, i]
+        for j in range(i):
+            target[j] -= factor[i, j] * target[i]
+
+
+@jit
+def _walk(size, signs, weights, target):
+    """Move to the target, or as far as no weight changes its sign; how far, and which stops it."""
+    length, stop = 1.0, -1
+    for i in range(size):
+        if target[i] * signs[i] <= 0.0:
+            until = weights[i] / (weights[i] - target[i]) if weights[i] != 0.0 else 0.0
+            if until <= length:
+                length, stop = until, i
+    for i in range(size):
+        weights[i] += length * (target[i] - weights[i])
+    return length, stop
+
+
+@jit
+def _most_violating(size, products, penalty, gram, state):
+    """Find the anchor off the support that breaks its condition most, by how much, and its sign.
+
+    The last number is by how much those on the support break theirs, through rounding.
+    """
+    support, signs, weights, inside, gradient = state[:5]
+    n_anchors = products.shape[0]
+    for j in range(n_anchors):
+        gradient[j] = -products[j]
+    for i in range(size):
+        weight, column = weights[i], gram[support[i]]
+        for j in range(n_anchors):
+            gradient[j] += weight * column[j]
+    level = gradient[support[0]] + signs[0] * penalty[support[0]]
+    worst, excess, rounding = 0, 0.0, 0.0
+    for j in range(n_anchors):
+        violation = abs(gradient[j] - level) - penalty[j]
+        if violation > excess and not inside[j]:
+            worst, excess = j, violation
+    for i in range(size):
+        off = abs(gradient[support[i]] + signs[i] * penalty[support[i]] - level)
+        rounding = max(rounding, off)
+    return worst, excess, -1.0 if gradient[worst] > level else 1.0, rounding
+
+
+@jit
+def _code_row(products, penalty, linear, tolerance, gram, lift, max_steps, state):
+    """Solve for a row, its nearest anchor in the support; return its size, and whether solved.
+
+    Weights, signs and support are left in `state`, with their gradient.
+    """
+    support, signs, weights, inside, _, target, factor, y, z = state
+    size, arrived = 1, True
+    _append(0, support, signs, gram, lift, linear, factor, y, z)
+    for _ in range(max_steps):
+        if arrived:
+            worst, excess, sign, rounding = _most_violating(size, products, penalty, gram, state)
+            if excess <= tolerance:
+                return size, rounding <= tolerance
+            support[size], signs[size], weights[size], inside[worst] = worst, sign, 0.0, True
+            _append(size, support, signs, gram, lift, linear, factor, y, z)
+            size += 1
+        _minimise(size, factor, y, z, target)
+        length, stop = _walk(size, signs, weights, target)
+        if stop >= 0:
+            inside[support[stop]] = False
+            size -= 1
+            for i in range(stop, size):
+                support[i], signs[i], weights[i] = support[i + 1], signs[i + 1], weights[i + 1]
+                _append(i, support, signs, gram, lift, linear, factor, y, z)
+            if arrived and length == 0.0:  # what joined would go the wrong way: no step is left
+                break
+        arrived = stop < 0
+    _, excess, _, rounding = _most_violating(size, products, penalty, gram, state)
+    return size, max(excess, rounding) <= tolerance
+
+
+@jit
+def code_rows(products, squares, gram, locality, max_steps, codes):
+    """Write the codes of the rows, which come as products; return objectives and unsolved rows.
+
+    Parameters
+    ----------
+    products : ndarray of shape (n_samples, n_anchors)
+        Rows times anchors. All products are of rows and anchors less the mean of the anchors: the
+        problem does not know the origin, rounding does.
+    squares : ndarray of shape (n_samples,)
+        Squared lengths of the rows.
+    gram : ndarray of shape (n_anchors, n_anchors)
+        Anchors times anchors.
+    locality : float
+        Above 0.
+    max_steps : int
+        A row takes at most this many; about as many as it has nonzeros are usual.
+    codes : ndarray of shape (n_samples, n_anchors)
+        Zeros, to be filled.
+
+    Returns
+    -------
+    objectives : ndarray of shape (n_samples,)
+    unsolved : int
+        Rows whose codes break the conditions, after `max_steps` or through rounding.
+    """
+    n_rows, m = products.shape
+    lengths = np.diag(gram).copy()
+    lift = lengths.mean() if lengths.any() else 1.0
+    support, signs, weights = np.empty(m, np.intp), np.empty(m), np.empty(m)
+    inside, gradient = np.zeros(m, np.bool_), np.empty(m)
+    state = (support, signs, weights, inside, gradient,
+             np.empty(m), np.empty((m, m)), np.empty(m), np.empty(m))  # fmt: skip
+    linear, objectives, unsolved = np.empty((2, m)), np.empty(n_rows), 0
+    for row in range(n_rows):
+        b = products[row]
+        nearness = lengths - 2.0 * b  # ||v_j - x||^2 - ||x||^2
+        nearest = np.argmin(nearness)
+        penalty = locality * np.maximum(squares[row] + nearness, 0.0)
+        # Less those of the nearest anchor, a constant again: far from all anchors they would drown
+        # what tells anchors apart.
+        linear[0] = b - b[nearest] - locality * (nearness - nearness[nearest])
+        linear[1] = b - b[nearest] + penalty + penalty[nearest]
+        tolerance = TOLERANCE * (1.0 + locality) * (squares[row] + lengths.max())
+        support[0], signs[0], weights[0], inside[nearest] = nearest, 1.0, 1.0, True
+        size, solved = _code_row(b, penalty, linear, tolerance, gram, lift, max_steps, state)
+        unsolved += not solved
+        objective = squares[row] / 2
+        for i in range(size):
+            anchor, weight = support[i], weights[i]
+            codes[row, anchor], inside[anchor] = weight, False
+            objective += weight * (gradient[anchor] - b[anchor]) / 2 + abs(weight) * penalty[anchor]
+        objectives[row] = objective
+    return objectives, unsolved

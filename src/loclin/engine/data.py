@@ -1,0 +1,32 @@
+"""Training rows as procedures take them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+
+class Rows(NamedTuple):
+    """Training rows: features, labels as 0 .. c - 1 (int32), weights (mean 1 in a fit).
+
+    `origin` has their places among the user's rows; None where these are all of them, in order.
+    Several labels a row are an indicator (n, n_labels).
+    """
+
+    X: Any
+    y: NDArray[Any]
+    weights: NDArray[Any]
+    origin: NDArray[np.intp] | None = None
+
+    def places(self, some: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the places of some of these rows among the user's."""
+        return some if self.origin is None else self.origin[some]
+
+
+def mean_squared_norm(X: Any) -> float:
+    """Return the mean squared Euclidean norm of the rows."""
+    values = X.data if sparse.issparse(X) else X
+    return float(np.einsum("...i,...i->...", values, values).sum(dtype=np.float64) / X.shape[0])

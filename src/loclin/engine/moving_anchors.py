@@ -1,0 +1,306 @@
+"""Compiled half of the anchors that learn: codes made batch by batch, and the anchors' steps.
+
+A pass of `sgd_fast` takes them as an argument, or None where the codes are fixed. The codes are the
+parts of a CSR matrix with k entries a row, which are written anew whenever the row comes up.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from loclin.engine.codes import add_code
+from loclin.engine.jit import jit
+from loclin.engine.nearest import nearest, nearest_room, rows_together
+from loclin.engine.rows import JIT_OPTIONS, SMALLEST_SCALE, gather, is_dense, score
+
+# Gradients that sum to so little, squared, of what the others do may be rounding errors.
+_NOISE = 1e-8
+
+
+class MovingAnchors(NamedTuple):
+    """Anchors of localised soft assignment, as a pass takes them.
+
+    `V` has the layout of weights, one output an anchor, and `gradient`, all 0 between batches, has
+    it too; `history` sums the squared lengths of the gradients (AdaGrad: one number an anchor, and
+    a last one for the logarithm of the bandwidth). `rates` are the step of the anchors, in units
+    of length, and that of the logarithm of the bandwidth. `sums` is like V, or empty where nothing
+    is averaged.
+
+    A batch of sparse rows costs what its nonzeros cost, whatever the number of features: the
+    anchors are ``scales * V``, so that they shrink without a pass over V, and their sum over the
+    steps is ``counts * V + sums``. `lengths` are the squared lengths of the columns of V.
+    """
+
+    X: Any
+    V: Any
+    squares: Any  # (m,) squared lengths
+    bandwidth: Any  # (1,)
+    rates: Any  # (2,)
+    history: Any  # (m + 1,)
+    gradient: Any
+    pulls: Any  # (n * k,) like the values of the codes
+    buffer: Any
+    products: Any  # (m, batch)
+    sums: Any
+    sum_log_bandwidth: Any  # (1,)
+    scales: Any  # (m,)
+    counts: Any  # (m,)
+    lengths: Any  # (m,), float64: differences of them must not be rounding errors
+    touched: Any  # (d,) features of the batch: none between batches
+
+
+def code_batch(anchors, rows, codes):
+    """Write the codes of these rows."""
+
+
+def move_anchors(anchors, rows, codes, slopes, responses):
+    """Take the anchors' step (eqs. 13 to 16), derived afresh.
+
+    `slopes` is what every row asks of every score, the negative slope of its loss. With r_yj what
+    model j says and f_y the score, a row pulls anchor j by ``sum_y slope_y code_j (r_yj - f_y)``:
+    the loss falls along ``2 bandwidth pull (x - v_j)``, and along ``pull log code_j`` summed over
+    the anchors for the logarithm of the bandwidth.
+    """
+
+
+def average_anchors(anchors, n):
+    """Count the anchors n times into the sums."""
+
+
+@jit
+def soften(bandwidth, keys):
+    """Rising squared distances, up to a constant, to weights ``exp(-bandwidth distance) / sum``."""
+    rate, least = keys.dtype.type(bandwidth), keys[0]
+    total = keys.dtype.type(0)
+    for e in range(keys.shape[0]):
+        keys[e] = math.exp(rate * (least - keys[e]))
+        total += keys[e]
+    for e in range(keys.shape[0]):
+        keys[e] /= total
+
+
+def multiply_anchors(X, rows, anchors, products):
+    """Products of all anchors with the rows, (m, len(rows))."""
+
+
+@overload(multiply_anchors, jit_options=JIT_OPTIONS)
+def _multiply_anchors(X, rows, anchors, products):
+    if is_dense(X):
+
+        def one_product(X, rows, anchors, products):
+            gather(X, rows, anchors.buffer)
+            np.dot(anchors.V, anchors.buffer[: rows.shape[0]].T, products)
+
+        return one_product
+
+    def row_by_row(X, rows, anchors, products):
+        by_row = np.empty((rows.shape[0], products.shape[0]), products.dtype)
+        score(X, rows, anchors.buffer, anchors.V, 0, products.shape[0], by_row)
+        for j in range(products.shape[0]):
+            scale = products.dtype.type(anchors.scales[j])
+            for i in range(products.shape[1]):
+                products[j, i] = scale * by_row[i, j]
+
+    return row_by_row
+
+
+@overload(code_batch, jit_options=JIT_OPTIONS)
+def _code_batch(anchors, rows, codes):
+    if isinstance(anchors, types.NoneType):
+        return lambda anchors, rows, codes: None
+
+    def soft_assignment(anchors, rows, codes):
+        values, columns, starts = codes
+        n, m, k = rows.shape[0], anchors.squares.shape[0], starts[1] - starts[0]
+        products = anchors.products.reshape(-1)[: m * n].reshape((m, n))
+        multiply_anchors(anchors.X, rows, anchors, products)
+        room, step = nearest_room(products, k), rows_together(products)
+        keys, nearest_columns, _, _ = room
+        for first in range(0, n, step):
+            last = min(n, first + step)
+            nearest(anchors.squares, products, first, last, room)
+            for i in range(first, last):
+                at = starts[rows[i]]
+                for e in range(k):
+                    values[at + e] = keys[e, i - first]
+                    columns[at + e] = int(nearest_columns[e, i - first])
+                soften(anchors.bandwidth[0], values[at : at + k])
+
+    return soft_assignment
+
+
+@overload(average_anchors, jit_options=JIT_OPTIONS)
+def _average_anchors(anchors, n):
+    if isinstance(anchors, types.NoneType):
+        return lambda anchors, n: None
+
+    def average(anchors, n):
+        count(anchors.X, anchors, n)
+        anchors.sum_log_bandwidth[0] += n * math.log(anchors.bandwidth[0])
+
+    return average
+
+
+def count(X, anchors, n):
+    """Count the anchors n times."""
+
+
+@overload(count, jit_options=JIT_OPTIONS)
+def _count(X, anchors, n):
+    if is_dense(X):
+
+        def all_values(X, anchors, n):
+            V, sums = anchors.V, anchors.sums
+            for j in range(sums.shape[0]):
+                for f in range(sums.shape[1]):
+                    sums[j, f] += n * V[j, f]
+
+        return all_values
+
+    def scales_only(X, anchors, n):
+        for j in range(anchors.counts.shape[0]):
+            anchors.counts[j] += n * anchors.scales[j]
+
+    return scales_only
+
+
+@overload(move_anchors, jit_options=JIT_OPTIONS)
+def _move_anchors(anchors, rows, codes, slopes, responses):
+    if isinstance(anchors, types.NoneType):
+        return lambda anchors, rows, codes, slopes, responses: None
+
+    def move(anchors, rows, codes, slopes, responses):
+        values, columns, starts = codes
+        s, m = slopes.shape[1], anchors.squares.shape[0]
+        pulls = anchors.pulls, columns, starts
+        total = np.zeros(m, values.dtype)
+        of_bandwidth = 0.0
+        for i in range(rows.shape[0]):
+            first, stop = starts[rows[i]], starts[rows[i] + 1]
+            k = stop - first
+            for e in range(first, stop):
+                anchors.pulls[e] = 0
+            moved = False
+            for y in range(s):
+                slope = slopes[i, y]
+                if slope != 0:
+                    moved = True
+                    mean = values.dtype.type(0)
+                    for e in range(k):
+                        mean += values[first + e] * responses[i, y * k + e]
+                    for e in range(k):
+                        anchors.pulls[first + e] += slope * (responses[i, y * k + e] - mean)
+            if moved:
+                for e in range(first, stop):
+                    anchors.pulls[e] *= values[e]
+                    total[columns[e]] += anchors.pulls[e]
+                    if values[e] > 0:
+                        of_bandwidth += anchors.pulls[e] * math.log(values[e])
+                add_code(anchors.X, rows[i], anchors.buffer, i, pulls, 0, 0, anchors.gradient, 1)
+        descend(anchors.X, rows, anchors, total)
+        if of_bandwidth**2 > 0:
+            anchors.history[m] += of_bandwidth**2
+            step = anchors.rates[1] * of_bandwidth / math.sqrt(anchors.history[m])
+            anchors.bandwidth[0] *= math.exp(step)
+
+    return move
+
+
+@jit
+def _least_history(anchors):
+    """History below which an anchor rests: AdaGrad's first step is long, whatever it follows."""
+    return _NOISE * anchors.history[:-1].mean()
+
+
+@jit
+def _fold(anchors, j):
+    """Multiply an anchor's scale out, and its count."""
+    V, sums, scale = anchors.V, anchors.sums, anchors.scales[j]
+    for f in range(V.shape[0]):
+        if sums.shape[0] > 0:
+            sums[f, j] += V.dtype.type(anchors.counts[j]) * V[f, j]
+        V[f, j] *= V.dtype.type(scale)
+    anchors.counts[j], anchors.scales[j] = 0, 1
+    anchors.lengths[j] *= scale * scale
+
+
+@jit
+def _features_of(X, rows, touched):
+    """Features of these rows, each once."""
+    _, indices, indptr = X
+    features, n = np.empty(touched.shape[0], np.int64), 0
+    for row in rows:
+        for f in indices[indptr[row] : indptr[row + 1]]:
+            if not touched[f]:
+                touched[f], features[n] = True, f
+                n += 1
+    return features[:n]
+
+
+def descend(X, rows, anchors, total):
+    """AdaGrad step of every anchor, the gradient being ``2 bandwidth (gradient - total V)``."""
+
+
+@overload(descend, jit_options=JIT_OPTIONS)
+def _descend(X, rows, anchors, total):
+    if is_dense(X):
+
+        def by_anchor(X, rows, anchors, total):
+            V, G, history = anchors.V, anchors.gradient, anchors.history
+            unit, least = 2 * anchors.bandwidth[0], _least_history(anchors)
+            for j in range(V.shape[0]):
+                length = 0.0
+                for f in range(V.shape[1]):
+                    G[j, f] = unit * (G[j, f] - total[j] * V[j, f])
+                    length += G[j, f] * G[j, f]
+                history[j] += length
+                if length > 0 and history[j] > least:
+                    step = V.dtype.type(anchors.rates[0] / math.sqrt(history[j]))
+                    square = V.dtype.type(0)
+                    for f in range(V.shape[1]):
+                        V[j, f] += step * G[j, f]
+                        square += V[j, f] * V[j, f]
+                    anchors.squares[j] = square
+                G[j] = 0
+
+        return by_anchor
+
+    def by_feature(X, rows, anchors, total):
+        V, G, scales, lengths = anchors.V, anchors.gradient, anchors.scales, anchors.lengths
+        unit, least, m = 2 * anchors.bandwidth[0], _least_history(anchors), V.shape[1]
+        squares, steps = np.zeros(m), np.zeros(m, V.dtype)
+        features = _features_of(X, rows, anchors.touched)
+        for f in features:
+            for j in range(m):
+                slope = G[f, j] - total[j] * scales[j] * V[f, j]
+                squares[j] += slope * slope
+                lengths[j] -= np.float64(V[f, j]) ** 2
+        for j in range(m):  # lengths are those of the other features, until the last loop
+            lengths[j] = max(0.0, lengths[j])
+            squares[j] = unit**2 * (squares[j] + (total[j] * scales[j]) ** 2 * lengths[j])
+            anchors.history[j] += squares[j]
+            if squares[j] > 0 and anchors.history[j] > least:
+                step = unit * anchors.rates[0] / math.sqrt(anchors.history[j])
+                scales[j] *= 1 - step * total[j]
+                if not SMALLEST_SCALE < abs(scales[j]) < 1 / SMALLEST_SCALE:
+                    _fold(anchors, j)
+                steps[j] = step / scales[j]
+        averaging = anchors.sums.shape[0] > 0
+        for f in features:
+            anchors.touched[f] = False
+            for j in range(m):
+                added = steps[j] * G[f, j]
+                V[f, j] += added
+                lengths[j] += np.float64(V[f, j]) ** 2
+                if averaging:
+                    anchors.sums[f, j] -= anchors.counts[j] * added
+                G[f, j] = 0
+        for j in range(m):
+            anchors.squares[j] = scales[j] ** 2 * lengths[j]
+
+    return by_feature

@@ -1,0 +1,1 @@
+"""The road from data to a fitted model."""

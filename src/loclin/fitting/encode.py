@@ -1,0 +1,82 @@
+"""How classifiers use codings: fit one, and write codes in the forms that solvers take."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
+
+from loclin.fitting.checks import canonical
+
+# With fewer nonzeros a row than this part of its codes, only those models are scored.
+_DENSE = 0.5
+
+
+def check_coding(name: str, coding: Any, options: Any = ()) -> None:
+    """Raise where `coding` is neither one of the options nor a transformer."""
+    if isinstance(coding, str) and coding in options:
+        return
+    transforms = hasattr(coding, "fit") and hasattr(coding, "transform")
+    if isinstance(coding, str | type) or not transforms:
+        named = f"use one of {sorted(options)} or " if options else "give "
+        raise ValueError(
+            f"{name}={coding!r} is not valid; {named}a transformer such as "
+            "loclin.codings.SoftAssignmentCoding()."
+        )
+
+
+def fitted_coding(coding: Any, X: Any, y: NDArray[Any], rng: np.random.Generator) -> Any:
+    """Fit a clone of the coding, which gets a seed where it has none; y are the labels.
+
+    Raises
+    ------
+    ValueError
+        If the coding was frozen on other features or classes.
+    """
+    given, coding = coding, clone(coding)
+    if coding is not given:  # a frozen one is itself
+        parameters = sorted(coding.get_params().items())
+        unseeded = [k for k, v in parameters if v is None and k.split("__")[-1] == "random_state"]
+        coding.set_params(**{name: int(rng.integers(2**31 - 1)) for name in unseeded})
+    coding.fit(X, y)
+    width = getattr(coding, "n_features_in_", X.shape[1])
+    if width != X.shape[1]:
+        raise ValueError(
+            f"coding={coding!r} was fitted on {width} features, but X has {X.shape[1]}. Fit it on "
+            "these features, or give it unfitted."
+        )
+    return coding
+
+
+def check_classes(coding: Any, classes: NDArray[Any]) -> None:
+    """Raise where a coding with codes for each class lacks one, or has another."""
+    if belongs_to_classes(coding) and not np.array_equal(coding.classes_, classes):
+        raise ValueError(
+            f"coding={coding!r} learned planes for the classes {coding.classes_}, but the classes "
+            f"are {classes}. Every class needs some rows when the coding is fitted."
+        )
+
+
+def belongs_to_classes(coding: Any) -> bool:
+    """Tell whether each class has codes of its own."""
+    return bool(getattr(coding, "per_class", False))
+
+
+def encode(coding: Any, X: Any) -> Any:
+    """Codes of the rows: CSR (n, m), or dense (n, m) where few are zero, or (n, s, m) by class."""
+    with warnings.catch_warnings(), config_context(assume_finite=True):  # X was checked before
+        # a coding that was fitted on a data frame gets its rows without the names
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        if belongs_to_classes(coding):
+            return coding.transform_by_class(X).astype(X.dtype, copy=False)
+        codes = coding.transform(X)
+    if not sparse.issparse(codes):
+        return np.ascontiguousarray(codes, dtype=X.dtype)
+    if codes.nnz > _DENSE * np.prod(codes.shape, dtype=float):
+        return codes.toarray().astype(X.dtype, copy=False)
+    return canonical(sparse.csr_matrix(codes, dtype=X.dtype))

@@ -1,0 +1,398 @@
+"""L3M: locally linear learning machines (Wang and Saligrama, 2013)."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from loclin.anchors import clipped
+from loclin.engine.data import Rows, mean_squared_norm
+from loclin.engine.losses import LOSSES
+from loclin.engine.scores import block_rows, regional_scores, regions_of
+from loclin.engine.threads import threads_for
+from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.checks import check_n_jobs, check_number, check_option
+from loclin.fitting.iterations import Iterations
+from loclin.fitting.rows import can_hold_out, hold_out
+from loclin.fitting.strength import check_alpha
+from loclin.l3m.convex import ConvexFit, Problem
+from loclin.l3m.online import Online, OnlineFit, OnlineRun
+from loclin.l3m.outputs import models_of, occurring_columns
+from loclin.l3m.refined import Annealing, RefinedFit, best_number, draw_partition
+from loclin.l3m.rules import region_rules
+
+_REGIONS = 6  # the paper's number
+_RESTARTS = {"convex": 30, "refined": 3, "online": 5}
+_AUTO = (2, 4, 8, 16, 32)  # regions that n_regions="auto" tries
+
+
+class L3MClassifier(LocallyLinearClassifier):
+    """A learned linear partition, and a linear classifier in each region: L3M.
+
+    A row is in the region whose partition function is largest, and that region's classifier alone
+    scores it (section 3 of the paper):
+
+        region(x) = argmax_k g_k(x)        score_y(x) = w_yk . x + b_yk,   k = region(x)
+
+    so a prediction costs n_regions + n_classes products. `region_rules` puts both into words.
+
+    ``solver="convex"`` is the paper's program (eqs. 5, 7 and 8), whose optimum depends on rows
+    drawn at random to hold the regions apart:
+
+        minimise    sum_i w_i max_k [hinge_i(f_k) + phi(G, k, x_i) - 1] / sum_i w_i
+                        + alpha/2 sum_k ||f_k||^2
+        subject to  g_k(x) >= margin at the row drawn for region k,  k = 1 .. n_regions - 1
+
+    with ``hinge_i(f) = (1 - y_i f(x_i))+``, or for more than two classes the largest of
+    ``(1 - f_{y_i})+`` and all other ``(1 + f_y)+``; and phi(G, k, x) the largest of ``(1 + g_k)+``
+    and all other ``(1 - g_j)+``. ``loss="logistic"`` puts ``log(1 + exp(-z))`` for every
+    ``(1 - z)+``. For two regions this is eq. 4. ``solver="online"`` descends on it row by row.
+
+    ``solver="refined"``, the default, minimises the risk of the model itself,
+
+        sum_i w_i loss_i(f_region(x_i)) / sum_i w_i + alpha/2 sum_k ||f_k||^2
+
+    with a partition that is soft at first and hard at last; it is far more accurate.
+
+    Features should have comparable scales: put a ``StandardScaler`` in front.
+
+    Parameters
+    ----------
+    n_regions : int, "auto" or None, default=None
+        Regions, at least 2; fewer, with a warning, where there are fewer rows. None takes the
+        paper's 6, or n_samples / 10 if that is less. "auto" doubles them from 2 for as long as the
+        refined model's risk on held-out rows (`validation_fraction`) falls by 2 %.
+    solver : {"refined", "convex", "online"}, default="refined"
+        See above. Only "online" can learn from a stream.
+    loss : {"hinge", "logistic"}, default="logistic"
+        Of a region's classifier, and for "convex" and "online" of the partition too. For "refined"
+        that of the softmax, or Crammer and Singer's hinge, slightly smoothed.
+    alpha : float, "auto" or "scale", default="auto"
+        L2 strength, above 0: of the classifiers; with "refined", ten times that of the partition.
+        "scale" takes 0.02 times the mean of ``||x||^2 + 1`` over n_samples; "auto" multiplies it,
+        but for "convex", on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, chosen by 3-fold
+        cross-validation.
+    margin : float, default=10.0
+        Above 0: the paper's beta. Not used by "refined".
+    n_restarts : int or None, default=None
+        Starts, of which one is kept: "convex", draws of constraint rows, the least training error
+        (None: the paper's 30); "refined", partitions by k-means, the least held-out risk (3);
+        "online", runs, the least running error (5).
+    eta0 : float, default=3.0
+        "online": the step at row t is ``eta0 / sqrt(t)`` over the mean of ``||x||^2 + 1``.
+    max_iter : int, default=100
+        "online", most passes over the rows. "refined", most rounds of at most 30 passes; from the
+        seventh on the partition is hard. "convex", most rounds of at most 600 passes, with ever
+        less smoothing.
+    tol : float, default=1e-3
+        "convex" ends when the duality gap is at most this part of the objective, for every draw;
+        the others when the objective (with early stopping: minus the held-out accuracy) has not
+        fallen by `tol` for `n_iter_no_change` iterations.
+    n_iter_no_change : int, default=5
+        See `tol`; at least 5 with "refined", or the partition may not become hard.
+    early_stopping : bool, default=False
+        Hold out rows, and stop when accuracy there no longer rises.
+    validation_fraction : float, default=0.2
+        Part held out to stop early, to choose among the starts of "refined" (which then learn from
+        all rows), and to choose the number of regions.
+    class_weight : dict, "balanced" or None, default=None
+    n_jobs : int or None, default=None
+        Restarts that run at once; the result does not depend on it.
+    warm_start : bool, default=False
+        Let `fit` go on: "refined" with the partition hard, "online" with all its runs. "convex"
+        starts afresh: its optimum does not depend on the start.
+    random_state : int, RandomState instance or None, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_regions_ : int
+    partition_coef_ : ndarray of shape (n_regions, n_features)
+    partition_intercept_ : ndarray of shape (n_regions,)
+    local_coef_ : ndarray of shape (s, n_regions, n_features)
+        s scorers: n_classes, but 1 for two classes.
+    local_intercept_ : ndarray of shape (s, n_regions)
+    intercept_ : ndarray of shape (s,)
+        Zeros.
+    constraint_rows_ : ndarray of shape (n_regions - 1,)
+        "convex" and "online": rows of X (of the first call, on a stream) of the constraints.
+    dual_gap_ : float
+        "convex": certificate. The objective is at most this part of itself above the optimum; NaN
+        with more than 1,500 features, where it is not computed.
+    alpha_ : float
+    t_ : int
+        "online": rows passed over.
+    objective_, validation_scores_ : list of float
+        One value an iteration; "convex": the program's objective, exact.
+    n_iter_, n_features_in_ : int
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+
+    References
+    ----------
+    J. Wang and V. Saligrama. Locally-linear learning machines (L3M). ACML, 2013.
+
+    Examples
+    --------
+    >>> from loclin import L3MClassifier
+    >>> from loclin.datasets import make_xor
+    >>> X, y = make_xor(400, random_state=0)
+    >>> model = L3MClassifier(n_regions=2, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.97)
+    True
+    >>> sorted(set(model.regions(X).tolist()))
+    [0, 1]
+    """
+
+    average, batch_size = 0, 1  # neither is a parameter here
+    _scores_tell_finite = True
+    _alpha_unit = 0.4  # by cross-validation (docs/design.md)
+
+    def __init__(
+        self,
+        n_regions: int | str | None = None,
+        *,
+        solver: str = "refined",
+        loss: str = "logistic",
+        alpha: float | str = "auto",
+        margin: float = 10.0,
+        n_restarts: int | None = None,
+        eta0: float = 3.0,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        n_iter_no_change: int = 5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.2,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_regions = n_regions
+        self.solver = solver
+        self.loss = loss
+        self.alpha = alpha
+        self.margin = margin
+        self.n_restarts = n_restarts
+        self.eta0 = eta0
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    alpha_: float
+    n_regions_: int
+    _online: Online
+    _seen: NDArray[Any]  # rows of a stream, sums of their squared norms and weights
+
+    def _check_parameters(self) -> None:
+        if self.n_regions is not None and self.n_regions != "auto":
+            check_number("n_regions", self.n_regions, Integral, low=2, open_high=True,
+                         hint='or "auto" or None')  # fmt: skip
+        check_option("solver", self.solver, _RESTARTS)
+        check_option("loss", self.loss, {"hinge", "logistic"})
+        check_alpha(self.alpha)
+        check_number("margin", self.margin, low=0, open_low=True, open_high=True,
+                     hint="without a margin the optimum is one classifier")  # fmt: skip
+        if self.n_restarts is not None:
+            check_number("n_restarts", self.n_restarts, Integral, low=1, open_high=True,
+                         hint="or None")  # fmt: skip
+        check_number("eta0", self.eta0, low=0, open_low=True, open_high=True)
+        check_n_jobs(self.n_jobs)
+
+    def _check_stream(self) -> None:
+        if self.solver != "online":
+            raise AttributeError("partial_fit needs solver='online'; the others must see all rows.")
+        if self.n_regions == "auto":
+            raise AttributeError("partial_fit needs a number of regions; 'auto' must see all rows.")
+
+    def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> Iterations:
+        continued = bool(self.warm_start) and hasattr(self, "local_coef_")
+        if continued and self.solver != "convex":
+            self._check_unchanged()
+        else:
+            continued = False
+            for name in ("constraint_rows_", "dual_gap_", "t_", "_online", "n_regions_"):
+                self.__dict__.pop(name, None)
+        n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
+        self.alpha_ = self._strength(norm2, n)
+        if self.solver == "refined":
+            with self._threads(rows.X):
+                return self._begin_refined(rows, rng, continued)
+        if not continued:
+            auto = self.n_regions == "auto"
+            self.n_regions_ = self._choose(rows, rng)[0] if auto else self._given(n)
+        if self.solver == "convex":
+            problem = Problem(rows, self.n_regions_, self._n_scorers, self.alpha_,
+                              float(self.margin), LOSSES[self.loss])  # fmt: skip
+            return ConvexFit(problem, self._n_restarts, rng, self.n_jobs, self.tol)
+        if not continued:
+            self._online = self._runs(rows, rng)
+        self._seen = np.array([n, n * norm2, n])
+        return OnlineFit(self._online, rows, self.alpha_, self.eta0 / norm2)
+
+    def _begin_refined(self, rows: Rows, rng: np.random.Generator, continued: bool) -> RefinedFit:
+        if continued:
+            annealing = self._annealing(rows, continued=True)(rows, self.n_regions_)
+            return RefinedFit(annealing, annealing.outputs.of_models(*models_of(self)), hard=True)
+        self.n_regions_, start = self._choose(rows, rng)
+        annealing = self._annealing(rows)(rows, self.n_regions_)
+        return RefinedFit(annealing, annealing.start(start))
+
+    def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
+        n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
+        if not hasattr(self, "local_coef_"):
+            self.n_regions_ = _REGIONS if self.n_regions is None else int(self.n_regions)
+            if n < self.n_regions_:
+                raise ValueError(
+                    f"The first call of partial_fit has {n} rows, fewer than n_regions="
+                    f"{self.n_regions_}: the constraints need as many. Give more rows at first."
+                )
+            self._online, self._seen = self._runs(rows, rng), np.zeros(3)
+        elif not hasattr(self, "_online"):
+            raise ValueError(
+                "partial_fit goes on from a model of solver='online' only; this one is of another "
+                "solver. Fit anew, or use a clone."
+            )
+        self._seen += n, n * norm2, float(rows.weights.sum(dtype=np.float64))
+        mean = self._seen[1] / self._seen[0]
+        self.alpha_ = self._strength(mean, self._seen[0])
+        weights = rows.weights * rows.X.dtype.type(self._seen[0] / self._seen[2])
+        objective = self._online.learn(
+            rows._replace(weights=weights), self.alpha_, self.eta0 / mean, shuffle=False
+        )
+        self.objective_, self.n_iter_ = [objective], 1
+        for name, value in self._online.attributes().items():
+            setattr(self, name, value)
+
+    def _trial(self) -> dict[str, Any] | None:
+        given = {} if self.n_regions != "auto" else {"n_regions": None}
+        return None if self.solver == "convex" else {"n_restarts": 1} | given
+
+    @property
+    def _n_restarts(self) -> int:
+        return _RESTARTS[self.solver] if self.n_restarts is None else int(self.n_restarts)
+
+    @property
+    def _n_scorers(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def _n_local_models(self) -> int:
+        return getattr(self, "n_regions_", _REGIONS) * (self._n_scorers + 1)
+
+    def _threads(self, X: Any) -> AbstractContextManager[Any]:
+        if self.solver == "online":
+            return super()._threads(X)
+        p = self._n_local_models()
+        block = min(X.shape[0], block_rows(p, X.dtype.itemsize))  # here it is the batch
+        return threads_for(float(block) * X.shape[1] * p)
+
+    def _given(self, n_samples: int) -> int:
+        """Return the number of regions asked for, or the default."""
+        if self.n_regions is None:
+            return min(_REGIONS, max(2, n_samples // 10))
+        return clipped("n_regions", int(self.n_regions), n_samples, f"X has {n_samples} rows")
+
+    def _check_unchanged(self) -> None:
+        if self.n_regions not in (None, "auto", self.n_regions_):
+            raise ValueError(
+                f"n_regions={self.n_regions} differs from the {self.n_regions_} of the fit that is "
+                "to go on. Leave it as it was, or start afresh with warm_start=False."
+            )
+        if self.solver == "online" and not hasattr(self, "_online"):
+            raise ValueError(
+                "solver='online' goes on from a model of its own only; this one is of another "
+                "solver. Set warm_start=False to start afresh."
+            )
+
+    def _annealing(self, rows: Rows, *, continued: bool = False) -> partial[Annealing]:
+        """Return what makes the descent over some of the rows, for a number of regions."""
+        columns = None if continued else occurring_columns(rows.X)  # models may have others
+        return partial(Annealing, n_scorers=self._n_scorers, alpha=self.alpha_,
+                       loss=LOSSES[self.loss], columns=columns)  # fmt: skip
+
+    def _choose(self, rows: Rows, rng: np.random.Generator) -> tuple[int, NDArray[Any]]:
+        """Return how many regions, and the partition to start from: the least held-out risk."""
+        n, k, auto = len(rows.y), self._n_restarts, self.n_regions == "auto"
+        numbers = [r for r in _AUTO if r <= max(2, n // 10)] if auto else [self._given(n)]
+        draws = ((r, [draw_partition(rows.X, r, own) for own in rng.spawn(k)]) for r in numbers)
+        if not auto and (k == 1 or not can_hold_out(rows, self.validation_fraction)):
+            r, starts = next(draws)
+            return r, starts[0]
+        seed = int(rng.integers(2**31 - 1))
+        parts = hold_out(rows, self.validation_fraction, seed, "n_regions='auto'")
+        return best_number(self._annealing(rows), *parts, draws, self.n_jobs)
+
+    def _runs(self, rows: Rows, rng: np.random.Generator) -> Online:
+        settings = self.n_regions_, self._n_scorers, float(self.margin), LOSSES[self.loss]
+        runs = [OnlineRun(rows, *settings, own) for own in rng.spawn(self._n_restarts)]
+        return Online(runs, self.n_jobs)
+
+    def regions(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Return the region of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        regions : ndarray of shape (n_samples,)
+            Numbers from 0 to n_regions - 1. A region may be empty.
+        """
+        return regions_of(self._validate_new(X), self.partition_coef_, self.partition_intercept_)
+
+    def region_rules(self, X: ArrayLike | None = None, n_top: int = 3) -> list[str]:
+        """Describe each region: where it is, and its classifier, by their largest coefficients.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+            Rows to count in the regions.
+        n_top : int, default=3
+            Features to name of each linear function.
+
+        Returns
+        -------
+        rules : list of str
+            One text of some lines for each region.
+
+        Examples
+        --------
+        >>> from loclin import L3MClassifier
+        >>> from loclin.datasets import make_xor
+        >>> X, y = make_xor(400, random_state=0)
+        >>> rules = L3MClassifier(n_regions=2, random_state=0).fit(X, y).region_rules(X)
+        >>> rules[0].splitlines()[0].endswith("of the rows")
+        True
+        """
+        check_is_fitted(self, "partition_coef_")
+        check_number("n_top", n_top, Integral, low=1, open_high=True)
+        names = getattr(self, "feature_names_in_", [f"x{f}" for f in range(self.n_features_in_)])
+        return region_rules(
+            self.partition_coef_, self.partition_intercept_, self.local_coef_,
+            self.local_intercept_, self.classes_, names, n_top,
+            None if X is None else self.regions(X),
+        )  # fmt: skip
+
+    def _class_scores(self, X: Any) -> NDArray[Any]:
+        return regional_scores(X, *models_of(self))
+
+    def _codes(self, X: Any) -> Any:
+        found = regions_of(X, self.partition_coef_, self.partition_intercept_)
+        n, ones = len(found), np.ones(len(found), self.local_coef_.dtype)
+        return sparse.csr_matrix((ones, found, np.arange(n + 1)), (n, self.n_regions_))

@@ -1,0 +1,386 @@
+"""LL-SVM: locally linear SVMs over any coding (Ladicky and Torr, 2011; Zhang et al., 2011)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from loclin.codings import SoftAssignmentCoding
+from loclin.engine.data import Rows
+from loclin.engine.losses import LOSSES
+from loclin.engine.schedule import stable_eta0, step_offset
+from loclin.engine.scores import coded_scores
+from loclin.engine.sgd import SGD, SGDFit, SGDSettings, SGDStream, mean_squared_norm
+from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.checks import check_flag, check_n_jobs, check_number, check_option
+from loclin.fitting.encode import (
+    belongs_to_classes,
+    check_classes,
+    check_coding,
+    encode,
+    fitted_coding,
+)
+from loclin.fitting.iterations import Iterations, WeightsOnCodes
+from loclin.fitting.strength import check_alpha
+from loclin.llsvm.dual import BinaryDual, CompetingDual, DualFit, DualProblem
+
+
+class LLSVMClassifier(LocallyLinearClassifier):
+    """Locally linear SVM over any coding: LL-SVM, its OCC variants, LCC+SVM.
+
+    A coding says how much each of m linear models counts at a row; a score is their weighted sum,
+
+        score_y(x) = sum_j code_j(x) (w_yj . x + b_yj) + b_y        (equation 9 of the OCC paper)
+
+    which is linear in ``code (x) [x; 1]``, features that are never formed. Training minimises
+
+        alpha/2 ||W||^2 + sum_i w_i sum_y loss(+-score_y(x_i)) / sum_i w_i
+
+    one class against the rest (equation 1 of the OCC paper, for each class), or, with
+    ``multi_class="crammer_singer"``, with the loss of ``score_{y_i} - max_{y != y_i} score_y``.
+
+    Features should have comparable scales: put a ``StandardScaler`` or a ``Normalizer`` in front.
+
+    Parameters
+    ----------
+    coding : transformer, default=None
+        What writes the codes: a transformer of `loclin.codings`, or any other. It is cloned and
+        fitted (to use a fitted one as it is, wrap it in ``sklearn.frozen.FrozenEstimator``). None
+        takes ``SoftAssignmentCoding``: 100 anchors by k-means (n_samples / 10 if that is less), 8
+        of them at a row. With ``OrthogonalCoding(per_class=True)`` every class has its own codes.
+    solver : {"sgd", "dual_cd"}, default="sgd"
+        Stochastic gradient descent (PEG-LLSVM), which can learn from streams; or dual coordinate
+        descent (LIB-LLSVM), which stops at a duality gap. Both minimise the same problem.
+    weights : {"linear", "constant"}, default="linear"
+        "constant" leaves out W: a linear SVM on the codes, with the `b_yj` as its weights (LCC+SVM,
+        linear SVM + OCC).
+    bias : {"local", "global"}, default="local"
+        One intercept for each model (LL-SVM), or one for each score (equation 9). With constant
+        weights, whether there is an intercept besides these.
+    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+        Loss of the margin. "dual_cd" takes the first two.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        One class against the rest, or competing classes ("dual_cd": with the hinge and a coding
+        that the classes share).
+    alpha : float, "auto" or "scale", default="auto"
+        L2 strength. "scale" is 0.05 times the mean squared norm of ``code (x) [x; 1]`` (without the
+        1 if ``bias="global"``) over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4,
+        1, 4, 16 or 64, chosen by 3-fold cross-validation. ``C`` of scikit-learn's ``LinearSVC`` is
+        ``1 / (n_samples * alpha)``. The chosen value is `alpha_`.
+    penalize_intercept : bool, default=True
+        Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
+        free, for "sgd" only.
+    max_iter : int, default=1000
+        Most passes over the data.
+    tol : float, default=1e-3
+        "dual_cd" stops when the duality gap of every score's problem is at most this part of its
+        objective; "sgd" when the objective has not fallen by this much for `n_iter_no_change`
+        passes (`average` passes follow). With `early_stopping`, the validation accuracy is watched.
+    n_iter_no_change : int, default=5
+        See `tol`.
+    batch_size : int or "auto", default="auto"
+        "sgd": rows that are scored by one matrix product before any of them updates the models; 1
+        is the paper's algorithm to the letter. "auto" is 64, or n_samples / 100 if that is less.
+    average : int, default=5
+        "sgd": number of last passes whose iterates are averaged; 0 keeps the last iterate.
+    eta0 : float, default=10.0
+        "sgd": first step, in units of the inverse mean squared norm of ``code (x) [x; 1]``; at
+        most ``0.5 / batch_size`` for the squared hinge.
+    early_stopping : bool, default=False
+        Hold out a stratified part of the rows and watch the accuracy there.
+    validation_fraction : float, default=0.1
+        The part held out.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; multiplied with the sample weights.
+    n_jobs : int or None, default=None
+        "dual_cd": threads over the classes. The result does not depend on it.
+    warm_start : bool, default=False
+        Let `fit` keep the coding and go on: "sgd" from the models and the step, "dual_cd" from the
+        dual variables, scaled to the new `alpha` (for a path of alphas over the same rows).
+    random_state : int, RandomState instance or None, default=None
+        Seed of the order of the rows, and of a coding without one.
+    verbose : int, default=0
+        Print a line for each pass.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    coding_ : transformer
+        The fitted coding.
+    local_coef_ : ndarray of shape (n_scorers, n_models, n_features)
+        The linear models. n_scorers is n_classes; 1 for two classes one against the rest with a
+        shared code, where the score is that of the second class. Zeros with constant weights.
+    local_intercept_ : ndarray of shape (n_scorers, n_models)
+        Their intercepts.
+    intercept_ : ndarray of shape (n_scorers,)
+        Global intercepts; zeros if ``bias="local"``.
+    alpha_ : float
+        The L2 strength used.
+    objective_ : list of float
+        Objective, one for each pass: the running estimate gathered during the pass; the last one of
+        a "dual_cd" fit that reached `tol` is exact.
+    dual_gap_ : ndarray of shape (n_scorers,)
+        Only "dual_cd": duality gap of each score's problem (of the one problem of competing
+        classes), in units of the objective.
+    validation_scores_ : list of float
+        Accuracy on the rows held out, one for each pass; empty without `early_stopping`.
+    n_iter_ : int
+        Passes done.
+    t_ : int
+        Only "sgd": rows passed over.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` was a data frame.
+
+    Notes
+    -----
+    On a stream (`partial_fit`, for "sgd"), the coding is learned from the rows of the first call:
+    give it a few thousand, or a frozen coding. ``alpha="auto"`` follows its rule with the rows seen
+    so far; steps then do not fall, and the fitted models are a running average of the iterates that
+    forgets the early ones. Memory does not grow with the number of calls.
+
+    References
+    ----------
+    L. Ladicky and P. Torr. Locally linear support vector machines. ICML, 2011.
+
+    Z. Zhang, L. Ladicky, P. Torr and A. Saffari. Learning anchor planes for classification.
+    NIPS, 2011.
+
+    K. Yu, T. Zhang and Y. Gong. Nonlinear learning using local coordinate coding. NIPS, 2009.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import train_test_split
+    >>> from loclin import LLSVMClassifier
+    >>> from loclin.codings import OrthogonalCoding
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X / 16, y, random_state=0)
+    >>> model = LLSVMClassifier(OrthogonalCoding(20), solver="dual_cd", random_state=0)
+    >>> bool(model.fit(X_train, y_train).score(X_test, y_test) > 0.97)
+    True
+    """
+
+    def __init__(
+        self,
+        coding: Any = None,
+        *,
+        solver: str = "sgd",
+        weights: str = "linear",
+        bias: str = "local",
+        loss: str = "hinge",
+        multi_class: str = "ovr",
+        alpha: float | str = "auto",
+        penalize_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        n_iter_no_change: int = 5,
+        batch_size: int | str = "auto",
+        average: int = 5,
+        eta0: float = 10.0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.coding = coding
+        self.solver = solver
+        self.weights = weights
+        self.bias = bias
+        self.loss = loss
+        self.multi_class = multi_class
+        self.alpha = alpha
+        self.penalize_intercept = penalize_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.batch_size = batch_size
+        self.average = average
+        self.eta0 = eta0
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        if self.coding is not None:
+            check_coding("coding", self.coding)
+        check_option("solver", self.solver, {"dual_cd", "sgd"})
+        check_option("weights", self.weights, {"linear", "constant"})
+        check_option("bias", self.bias, {"local", "global"})
+        check_option("loss", self.loss, LOSSES)
+        check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
+        check_alpha(self.alpha)
+        check_number("eta0", self.eta0, low=0, open_low=True)
+        check_flag("penalize_intercept", self.penalize_intercept)
+        check_n_jobs(self.n_jobs)
+        if self.solver == "dual_cd":
+            self._check_dual()
+
+    def _check_dual(self) -> None:
+        competing = self.multi_class == "crammer_singer"
+        losses = {"hinge"} if competing else {"hinge", "squared_hinge"}
+        if self.loss not in losses:
+            raise ValueError(
+                f"loss={self.loss!r} with multi_class={self.multi_class!r} needs solver='sgd'; "
+                f"solver='dual_cd' takes one of {sorted(losses)}."
+            )
+        if not self.penalize_intercept:
+            raise ValueError(
+                "penalize_intercept=False needs solver='sgd'; solver='dual_cd' takes True."
+            )
+        if competing and belongs_to_classes(self.coding):
+            raise ValueError(
+                "multi_class='crammer_singer' with a coding for each class needs solver='sgd'; "
+                "solver='dual_cd' takes a coding that the classes share, or multi_class='ovr'."
+            )
+
+    def _check_stream(self) -> None:
+        if self.solver != "sgd":
+            raise AttributeError(
+                f"partial_fit needs solver='sgd'; solver={self.solver!r} must see all rows."
+            )
+
+    def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> Iterations:
+        continued = bool(self.warm_start) and hasattr(self, "local_coef_")
+        if not continued:
+            self._fit_coding(rows, rng)
+        X, codes = self._features(rows.X)
+        norm2 = mean_squared_norm(X, codes, self._has_local)
+        self.alpha_ = self._strength(norm2, len(rows.y))
+        trained = Rows(X, rows.y, rows.weights)
+        fit: Any
+        if self.solver == "dual_cd":
+            fit = self._begin_dual(trained, codes, rng)
+        else:
+            solver = self._sgd(X, codes, len(rows.y))
+            settings = solver.settings
+            eta0 = stable_eta0(self.eta0, settings.loss, settings.batch_size)
+            solver.t = step_offset(self.alpha_, norm2 + self._has_global, eta0)
+            passed = getattr(self, "t_", 0) if continued else 0
+            if continued:
+                solver.set_models(*self._trained_models())
+            fit = SGDFit(solver, trained, codes, rng, passed)
+        return fit if self.weights == "linear" else WeightsOnCodes(fit, rows.X.shape[1])
+
+    def _begin_dual(self, rows: Rows, codes: Any, rng: np.random.Generator) -> DualFit:
+        X, y, weights, _ = rows
+        shared = {"local": self._has_local, "extra": self._has_global}
+        starts = (getattr(self, "_dual", None) if self.warm_start else None) or []
+        competing = self.multi_class == "crammer_singer"
+        n, n_classes = len(y), len(self.classes_)
+        shape = (n, n_classes) if competing else (n,)
+        if len(starts) != (1 if competing else self._n_scorers) or starts[0].shape != shape:
+            starts = []  # of other rows or another kind of problem
+        problems: list[DualProblem] = []
+        if competing:
+            start = starts[0] if starts else None
+            problems.append(
+                CompetingDual(X, codes, y, n_classes, weights, self.alpha_, start=start, **shared)
+            )
+        else:
+            for k in range(self._n_scorers):
+                target = np.where(y == (k if self._n_scorers > 1 else 1), 1.0, -1.0)
+                of_class = codes if codes.ndim == 2 else codes[:, k]
+                start = starts[k] if starts else None
+                problems.append(
+                    BinaryDual(X, of_class, target, weights, self.alpha_, LOSSES[self.loss],
+                               start=start, **shared)
+                )  # fmt: skip
+        return DualFit(problems, self.tol, rng, self.n_jobs, keep_dual=bool(self.warm_start))
+
+    def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
+        if not hasattr(self, "local_coef_"):
+            self._fit_coding(rows, rng)
+        if self._stream is None:
+            solver = self._sgd(*self._features(rows.X[:1]), len(rows.y))
+            self._stream = SGDStream(solver, rng)
+            if hasattr(self, "local_coef_"):
+                solver.set_models(*self._trained_models())
+                self._stream.follow(self.alpha_, getattr(self, "t_", 0))
+        alpha = None if isinstance(self.alpha, str) else float(self.alpha)
+        batch_size = self._batch_size(self._stream.n_seen + len(rows.y))
+        with self._threads(rows.X):
+            self.alpha_, objective = self._stream.learn(rows, self._features, alpha, batch_size)
+        self.objective_ = [objective]
+        stream = self._stream
+        if self.weights == "constant":
+            stream = WeightsOnCodes(stream, rows.X.shape[1])
+        for name, value in stream.attributes().items():
+            setattr(self, name, value)
+
+    def _fit_coding(self, rows: Rows, rng: np.random.Generator) -> None:
+        coding = _default_coding(len(rows.y)) if self.coding is None else self.coding
+        labels = self.classes_[rows.y]
+        fitted = fitted_coding(coding, rows.X, labels, rng)
+        check_classes(fitted, self.classes_)
+        self.coding_ = fitted
+
+    @property
+    def _has_local(self) -> bool:
+        return self.bias == "local" and self.weights == "linear"
+
+    @property
+    def _has_global(self) -> bool:
+        return self.bias == "global"
+
+    @property
+    def _n_scorers(self) -> int:
+        competing = self.multi_class == "crammer_singer" or belongs_to_classes(self.coding_)
+        return 1 if len(self.classes_) == 2 and not competing else len(self.classes_)
+
+    def _n_local_models(self) -> int:
+        return self._n_scorers * self._n_codes if self.solver == "sgd" else 0
+
+    def _features(self, X: Any) -> tuple[Any, Any]:
+        """Rows as they are trained on, and their codes: constant weights see a column of ones."""
+        codes = encode(self.coding_, X)
+        self._n_codes = codes.shape[-1]
+        return (X if self.weights == "linear" else np.ones((X.shape[0], 1), X.dtype)), codes
+
+    def _sgd(self, X: Any, codes: Any, n_samples: int) -> SGD:
+        settings = SGDSettings(
+            alpha=getattr(self, "alpha_", 1.0), loss=LOSSES[self.loss],
+            batch_size=self._batch_size(n_samples),
+            competing=self.multi_class == "crammer_singer", local=self._has_local,
+            extra=self._has_global, penalize_intercept=bool(self.penalize_intercept),
+        )  # fmt: skip
+        return SGD(X, self._n_scorers, codes.shape[-1], settings)
+
+    def _trained_models(self) -> tuple[NDArray[Any], ...]:
+        """Models of the fit before, as the solvers take them."""
+        if len(self.local_coef_) != self._n_scorers:
+            raise ValueError(
+                f"multi_class={self.multi_class!r} differs from that of the fit that is to go on. "
+                "Leave it as it was, or start afresh with warm_start=False."
+            )
+        extra = self.intercept_ * self._has_global
+        if self.weights == "linear":
+            return self.local_coef_, self.local_intercept_ * self._has_local, extra
+        return self.local_intercept_[:, :, None], np.zeros_like(self.local_intercept_), extra
+
+    def _class_scores(self, X: Any) -> NDArray[Any]:
+        codes = encode(self.coding_, X)
+        coef = self.local_coef_ if self.weights == "linear" else None
+        return coded_scores(X, codes, coef, self.local_intercept_) + self.intercept_
+
+    def _codes(self, X: Any) -> Any:
+        codes = encode(self.coding_, X)
+        return codes if codes.ndim == 3 else sparse.csr_matrix(codes)
+
+
+def _default_coding(n_samples: int) -> SoftAssignmentCoding:
+    """Soft assignment with the paper's 100 anchors and 8 neighbours; fewer for few rows."""
+    n_anchors = min(100, max(1, n_samples // 10))
+    return SoftAssignmentCoding(n_anchors, n_neighbors=min(8, n_anchors))

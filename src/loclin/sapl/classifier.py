@@ -1,0 +1,398 @@
+"""LLC-SAPL: locally linear classifiers with supervised anchor point learning (Mao et al., 2015)."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loclin.anchors import check_anchors
+from loclin.codings import SoftAssignmentCoding
+from loclin.engine.data import Rows
+from loclin.engine.losses import LOSSES
+from loclin.engine.schedule import stable_eta0, step_offset
+from loclin.engine.scores import coded_scores
+from loclin.engine.sgd import SGDFit, SGDSettings, SGDStream
+from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.checks import check_flag, check_n_jobs, check_number, check_option
+from loclin.fitting.encode import encode, fitted_coding
+from loclin.fitting.iterations import Iterations, WeightsOnCodes
+from loclin.fitting.rows import hold_out
+from loclin.fitting.strength import check_alpha
+from loclin.sapl.descent import SAPL, Together, against_the_rest, written_by
+from loclin.sapl.growth import enough_anchors
+
+# Passes with the anchors at rest, before those of max_iter (eq. 20).
+_START = 5
+_FIRST = 8  # anchors where their number is "auto"
+
+
+class SAPLClassifier(LocallyLinearClassifier):
+    """Locally linear classifier whose anchors are learned with it: LLC-SAPL.
+
+    A score is a sum of m linear models, weighted by localised soft assignment of the row to the
+    anchors v_j (eqs. 2 and 11 of the paper):
+
+        score_y(x) = sum_j code_j(x) (w_yj . x + b_yj)
+        code_j(x) = exp(-bandwidth ||x - v_j||^2) / the sum of these over the k nearest anchors
+
+    Models and anchors minimise one risk, by stochastic gradient descent (eq. 12; with more than two
+    classes eq. 21, one class against the rest):
+
+        alpha/2 ||W||^2 + sum_i w_i sum_y loss(+-score_y(x_i)) / sum_i w_i
+
+    Features should have comparable scales: put a ``StandardScaler`` or a ``Normalizer`` in front.
+
+    Parameters
+    ----------
+    n_anchors : int, "auto" or None, default=None
+        How many anchors. None takes the paper's 100, or n_samples / 10 if that is less. "auto"
+        begins with a few, splits those whose regions carry most loss and drops those that code
+        nothing, until the risk of held-out rows (`validation_fraction`) stops falling; the fit
+        starts afresh with the number found.
+    n_neighbors : int, default=8
+        How many of them count at a row (the paper's number).
+    bandwidth : float, "auto" or "learned", default="auto"
+        Of the code, above 0: the larger, the more the nearest anchor counts. "auto" takes
+        1 / (median squared distance of the rows to their k-th anchor, at the start); "learned"
+        starts there and is learned along, as one number. It matters much: tune it.
+    anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
+            (n_anchors, n_features), default="kmeans"
+        Where the anchors start: centres of k-means over all rows or over those of each class, rows
+        at random, or these.
+    anchor_lr : float, default=1.0
+        Step of the anchors, at least 0, in units of ``1 / sqrt(bandwidth)``. An anchor moves
+        ``anchor_lr / sqrt(sum of its squared gradients)`` along its gradient (AdaGrad), because the
+        step of the paper, that of the models, diverges. From 0.5 to 2 does well on all sets tried,
+        whatever the scale of X; 0 leaves the anchors where they start, which is LL-SVM.
+    weights : {"linear", "constant"}, default="linear"
+        "constant" leaves out W: a linear SVM on the codes, with the penalised weights `b_yj`
+        (LLC-SAPL_lcc).
+    share_anchors : bool, default=True
+        False gives every class anchors of its own (section 3.4): s times the memory and the time.
+    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+        Of the margin.
+    alpha : float, "auto" or "scale", default="auto"
+        L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
+        over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, chosen by
+        3-fold cross-validation.
+    penalize_intercept : bool, default=False
+        Whether the `b_yj` are penalised like weights of a constant feature.
+    max_iter : int, default=1000
+        Most passes over the rows, after five with the anchors at rest (the LL-SVM of eq. 20). With
+        the default `tol` most fits need 20 to 60.
+    tol : float, default=1e-3
+        Passes end when the objective (with early stopping: minus the held-out accuracy) has not
+        fallen by `tol` for `n_iter_no_change` passes in a row; then come `average` more.
+    n_iter_no_change : int, default=5
+        See `tol`.
+    batch_size : int or "auto", default="auto"
+        Rows scored together; 1 is Algorithm 1 of the paper. "auto" takes 64, and n_samples / 100
+        below 6,400 rows.
+    average : int, default=5
+        Average the iterates of so many last passes; 0 takes the last iterate.
+    eta0 : float, default=10.0
+        First step of the models, over the mean squared norm of their features; at most
+        ``0.5 / batch_size`` for the squared hinge.
+    early_stopping : bool, default=False
+        Hold out rows, and stop when accuracy there no longer rises.
+    validation_fraction : float, default=0.1
+        Part held out.
+    class_weight : dict, "balanced" or None, default=None
+    n_jobs : int or None, default=None
+        Classes learned at once where they do not share anchors.
+    warm_start : bool, default=False
+        Go on from the fit before.
+    random_state : int, RandomState instance or None, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    anchors_ : ndarray of shape (n_anchors, n_features)
+        (s, n_anchors, n_features) where the classes do not share them; s scorers: n_classes, but 1
+        for two classes with shared anchors.
+    n_anchors_ : int
+    bandwidth_ : float or ndarray of shape (s,)
+    history_ : ndarray of shape (n_anchors + 1,) or (s, n_anchors + 1)
+        Squared gradients of the anchors, and of the logarithm of the bandwidth, summed: what the
+        steps of a fit that goes on follow from.
+    local_coef_ : ndarray of shape (s, n_anchors, n_features)
+    local_intercept_ : ndarray of shape (s, n_anchors)
+    intercept_ : ndarray of shape (s,)
+        Zeros.
+    alpha_ : float
+    objective_, validation_scores_ : list of float
+        One value a pass.
+    n_iter_, n_features_in_ : int
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+
+    References
+    ----------
+    X. Mao, Z. Fu, O. Wu and W. Hu. Optimizing locally linear classifiers with supervised anchor
+    point learning. IJCAI, 2015.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import train_test_split
+    >>> from loclin import SAPLClassifier
+    >>> from loclin.datasets import make_sine
+    >>> X, y = make_sine(1000, random_state=0)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> model = SAPLClassifier(n_anchors=4, n_neighbors=4, bandwidth=1.0, random_state=0)
+    >>> bool(model.fit(X_train, y_train).score(X_test, y_test) > 0.97)
+    True
+    """
+
+    def __init__(
+        self,
+        n_anchors: int | str | None = None,
+        n_neighbors: int = 8,
+        *,
+        bandwidth: float | str = "auto",
+        anchors: Any = "kmeans",
+        anchor_lr: float = 1.0,
+        weights: str = "linear",
+        share_anchors: bool = True,
+        loss: str = "hinge",
+        alpha: float | str = "auto",
+        penalize_intercept: bool = False,
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        n_iter_no_change: int = 5,
+        batch_size: int | str = "auto",
+        average: int = 5,
+        eta0: float = 10.0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_anchors = n_anchors
+        self.n_neighbors = n_neighbors
+        self.bandwidth = bandwidth
+        self.anchors = anchors
+        self.anchor_lr = anchor_lr
+        self.weights = weights
+        self.share_anchors = share_anchors
+        self.loss = loss
+        self.alpha = alpha
+        self.penalize_intercept = penalize_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.batch_size = batch_size
+        self.average = average
+        self.eta0 = eta0
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    alpha_: float
+    n_anchors_: int
+
+    def _check_parameters(self) -> None:
+        if self.n_anchors is not None and self.n_anchors != "auto":
+            check_number("n_anchors", self.n_anchors, Integral, low=1, open_high=True,
+                         hint='or "auto" or None')  # fmt: skip
+        if self.n_anchors == "auto" and not isinstance(self.anchors, str):
+            raise ValueError("n_anchors='auto' cannot start from given anchors; leave out one.")
+        check_number("n_neighbors", self.n_neighbors, Integral, low=1, open_high=True)
+        if self.bandwidth not in ("auto", "learned"):
+            check_number("bandwidth", self.bandwidth, low=0, open_low=True, open_high=True,
+                         hint='or "auto" or "learned"')  # fmt: skip
+        check_anchors("anchors", self.anchors)
+        check_number("anchor_lr", self.anchor_lr, low=0, open_high=True)
+        check_option("weights", self.weights, {"linear", "constant"})
+        check_option("loss", self.loss, LOSSES)
+        check_alpha(self.alpha)
+        check_number("eta0", self.eta0, low=0, open_low=True)
+        check_flag("share_anchors", self.share_anchors)
+        check_flag("penalize_intercept", self.penalize_intercept)
+        check_n_jobs(self.n_jobs)
+
+    def _check_stream(self) -> None:
+        if self.n_anchors == "auto":
+            raise AttributeError(
+                "partial_fit needs a number of anchors; n_anchors='auto' must see all rows."
+            )
+
+    def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> Iterations:
+        continued = bool(self.warm_start) and hasattr(self, "local_coef_")
+        X = self._seen_by_models(rows.X)
+        solvers = self._solvers(rows, continued, rng)
+        passed = self.t_ if continued else 0
+        fits = []
+        for k, (solver, own) in enumerate(zip(solvers, rng.spawn(len(solvers)), strict=True)):
+            self._schedule(solver, rows)
+            target = rows.y if self.share_anchors else against_the_rest(rows.y, k)
+            fits.append(SGDFit(solver, Rows(X, target, rows.weights), rows.X, own, passed))
+        return self._as_one(fits, rows.X.shape[1])
+
+    def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
+        continued = hasattr(self, "local_coef_")
+        if self._stream is None:
+            solvers = self._solvers(rows, continued, rng)
+            streams = [
+                SGDStream(solver, own)
+                for solver, own in zip(solvers, rng.spawn(len(solvers)), strict=True)
+            ]
+            if continued:
+                for stream in streams:
+                    stream.follow(self.alpha_, self.t_)
+            self._n_seen = 0
+            self._stream = self._as_one(streams, rows.X.shape[1])
+        self._n_seen += len(rows.y)
+        alpha = None if isinstance(self.alpha, str) else float(self.alpha)
+        batch_size = self._batch_size(self._n_seen)
+        with self._threads(rows.X):
+            self.alpha_, objective = self._stream.learn(
+                rows, lambda X: (self._seen_by_models(X), X), alpha, batch_size
+            )
+        self.objective_ = [objective]
+        for name, value in self._stream.attributes().items():
+            setattr(self, name, value)
+
+    def _as_one(self, parts: list[Any], n_features: int) -> Any:
+        whole = parts[0] if self.share_anchors else Together(parts, self.n_jobs)
+        return whole if self.weights == "linear" else WeightsOnCodes(whole, n_features)
+
+    def _solvers(self, rows: Rows, continued: bool, rng: np.random.Generator) -> list[SAPL]:
+        """One solver for all scorers, or one for each, at the start or at the fit before."""
+        n_solvers = 1 if self.share_anchors else len(self.classes_)
+        if continued:
+            self._check_unchanged()
+            coef, intercept = self.local_coef_, self.local_intercept_
+            if self.weights == "constant":
+                coef, intercept = intercept[:, :, None], np.zeros_like(intercept)
+            solvers = []
+            for k, coding in enumerate(self._codings()):
+                own = slice(None) if self.share_anchors else slice(k, k + 1)
+                solver = self._solver(rows, coding, 0).set_models(coef[own], intercept[own])
+                solver.history[:] = self.history_.reshape(-1, self.n_anchors_ + 1)[k]
+                solvers.append(solver)
+            return solvers
+        found = self._grow(rows, rng) if self.n_anchors == "auto" else None
+        coding = self._start(rows, rng, found)
+        solvers = [self._solver(rows, coding, _START) for _ in range(n_solvers)]
+        self.n_anchors_, self._n_neighbors = solvers[0].n_models, solvers[0].n_neighbors
+        self._begun = self._of_the_start()
+        return solvers
+
+    def _of_the_start(self) -> dict[str, Any]:
+        """Parameters that a fit which goes on cannot change."""
+        names = "n_anchors", "n_neighbors", "weights", "share_anchors"
+        return {name: getattr(self, name) for name in names}
+
+    def _check_unchanged(self) -> None:
+        for name, value in self._of_the_start().items():
+            if value != self._begun[name]:
+                raise ValueError(
+                    f"{name}={value!r} differs from the {self._begun[name]!r} of the fit that is "
+                    "to go on. Leave it as it was, or start afresh with warm_start=False."
+                )
+
+    def _solver(self, rows: Rows, coding: Any, n_start: int, *, shared: bool = False) -> SAPL:
+        """Solver that starts from a coding: of one scorer, or of all where they share anchors."""
+        linear, n_classes = self.weights == "linear", len(self.classes_)
+        settings = SGDSettings(
+            alpha=1.0, loss=LOSSES[self.loss], batch_size=self._batch_size(len(rows.y)),
+            competing=False, local=linear, extra=False,
+            penalize_intercept=bool(self.penalize_intercept),
+        )  # fmt: skip
+        n_scorers = n_classes if n_classes > 2 and (shared or self.share_anchors) else 1
+        bandwidth_lr = self.anchor_lr / 2 if self.bandwidth == "learned" else 0.0
+        X = self._seen_by_models(rows.X[:1])
+        return SAPL(X, n_scorers, coding, settings, self.anchor_lr, bandwidth_lr, n_start)
+
+    def _trial(self) -> dict[str, Any] | None:
+        return {"n_anchors": None} if self.n_anchors == "auto" else {}
+
+    def _schedule(self, solver: SAPL, rows: Rows) -> None:
+        """Set alpha, and the step that follows from it."""
+        norm2 = solver.mean_squared_norm(self._seen_by_models(rows.X), rows.X)
+        self.alpha_ = self._strength(norm2, len(rows.y))
+        settings = solver.settings
+        settings.alpha = self.alpha_
+        eta0 = stable_eta0(self.eta0, settings.loss, settings.batch_size)
+        solver.t = step_offset(self.alpha_, norm2, eta0)
+
+    def _start(self, rows: Rows, rng: np.random.Generator, first: int | None = None) -> Any:
+        """Return the coding that the descent starts from, with `first` anchors if given."""
+        n_anchors, n_neighbors = self.n_anchors, self.n_neighbors
+        if not isinstance(self.anchors, str):
+            n_anchors = n_anchors or 1  # not used: given anchors are counted
+        elif n_anchors is None or first:
+            fewest = len(self.classes_) if self.anchors == "kmeans_per_class" else 1
+            n_anchors = max(fewest, min(first or 100, len(rows.y) // 10))
+            n_neighbors = min(n_neighbors, n_anchors)
+        return fitted_coding(
+            self._coding(n_anchors, n_neighbors, self.anchors), rows.X, rows.y, rng
+        )
+
+    def _coding(self, n_anchors: Any, n_neighbors: int, anchors: Any) -> SoftAssignmentCoding:
+        bandwidth = "auto" if self.bandwidth == "learned" else self.bandwidth
+        return SoftAssignmentCoding(n_anchors, n_neighbors, bandwidth, anchors)
+
+    def _grow(self, rows: Rows, rng: np.random.Generator) -> int:
+        """Find how many anchors there should be; meanwhile all classes share them."""
+        seed = int(rng.integers(2**31 - 1))
+        learned, watched = hold_out(rows, self.validation_fraction, seed, "n_anchors='auto'")
+
+        def make(anchors: NDArray[Any], found: dict[str, Any] | None) -> SAPL:
+            k = min(self.n_neighbors, len(anchors))
+            coding = self._coding(len(anchors), k, anchors).fit(learned.X)
+            solver = self._solver(learned, coding, 1 if found else _START, shared=True)
+            self._schedule(solver, learned)
+            if found:
+                solver.set_models(found["local_coef_"], found["local_intercept_"])
+            return solver
+
+        first = self._start(learned, rng, max(_FIRST, self.n_neighbors)).anchors_
+        self.n_anchors_, n_most = len(first), max(1, len(learned.y) // 10)
+        with self._threads(rows.X):
+            return enough_anchors(make, first, learned, watched, self._seen_by_models, n_most, rng)
+
+    def _n_local_models(self) -> int:
+        return self.n_anchors_
+
+    def _seen_by_models(self, X: Any) -> Any:
+        return X if self.weights == "linear" else np.ones((X.shape[0], 1), X.dtype)
+
+    def _codings(self) -> list[SoftAssignmentCoding]:
+        """Codings of the scorers; one where they share the anchors."""
+        anchors = self.anchors_.reshape(-1, *self.anchors_.shape[-2:])
+        return [
+            written_by(of_scorer, self._n_neighbors, float(bandwidth))
+            for of_scorer, bandwidth in zip(anchors, np.ravel(self.bandwidth_), strict=True)
+        ]
+
+    def _class_scores(self, X: Any) -> NDArray[Any]:
+        coef = self.local_coef_ if self.weights == "linear" else None
+        codings = self._codings()
+        if len(codings) == 1:
+            return coded_scores(X, encode(codings[0], X), coef, self.local_intercept_)
+        return np.hstack(
+            [
+                coded_scores(
+                    X, encode(coding, X), None if coef is None else coef[[k]],
+                    self.local_intercept_[[k]],
+                )
+                for k, coding in enumerate(codings)
+            ]
+        )  # fmt: skip
+
+    def _codes(self, X: Any) -> Any:
+        codings = self._codings()
+        if len(codings) == 1:
+            return codings[0].transform(X)
+        return np.stack([coding.transform(X).toarray() for coding in codings], axis=1)

@@ -1,0 +1,27 @@
+"""Every model says what it said: see `tests.golden`."""
+
+import os
+
+import numpy as np
+import pytest
+
+from tests.golden import CASES, GOLDEN, scores_of
+
+STORED = np.load(GOLDEN)
+# In which order the compiler sums depends on what it has compiled before, so the last digits are
+# not fixed even on one machine; another processor sums in another order, and rounding errors grow
+# with the steps.
+TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
+if os.environ.get("LOCLIN_GOLDEN_STRICT"):
+    TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
+
+
+def test_nothing_is_stored_that_no_case_gives():
+    assert sorted(STORED.files) == sorted(case.name for case in CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_scores_are_as_stored(case):
+    found, stored = scores_of(case), STORED[case.name]
+    atol = TOLERANCE[case.dtype] * np.abs(stored).max()
+    np.testing.assert_allclose(found, stored, rtol=0, atol=atol)
