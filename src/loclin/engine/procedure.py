@@ -1,0 +1,76 @@
+"""What a model hands to the loops of `fit` and `partial_fit`, and what it gets back from them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any
+
+from numpy.typing import NDArray
+
+from loclin.engine.data import Rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedModel:
+    """What a procedure has learned: field `name` becomes the fitted attribute ``name_``.
+
+    The arrays are the model's own: the procedure does not change them afterwards.
+    """
+
+    intercept: NDArray[Any]  # shape: (s,)
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes by name."""
+        return {f"{field.name}_": getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalModels(FittedModel):
+    """Local models of every scorer, and the L2 strength they were learned with."""
+
+    local_coef: NDArray[Any]  # shape: (s, m, d)
+    local_intercept: NDArray[Any]  # shape: (s, m)
+    alpha: float
+
+
+class Learning(ABC):
+    """A model on its way: over rows held in memory, or over rows that come once."""
+
+    kept: Any = None
+    """What a fit that goes on needs besides the fitted attributes. It copies before it changes."""
+
+    @property
+    @abstractmethod
+    def products(self) -> float:
+        """Multiply-adds of a typical matrix product: small ones get one thread."""
+
+    @abstractmethod
+    def result(self, *, final: bool = False) -> FittedModel:
+        """Return the model as it stands; `final` where nothing more is to be learned."""
+
+
+class Procedure(Learning):
+    """A procedure over rows held in memory."""
+
+    @property
+    @abstractmethod
+    def gap(self) -> float | None:
+        """Duality gap over the objective; None where the procedure knows none."""
+
+    @abstractmethod
+    def iterate(self, *, average: bool) -> float:
+        """Run one iteration and return the objective; average its iterates if asked."""
+
+
+class StreamProcedure(Learning):
+    """A procedure over rows that come once."""
+
+    n_seen: int = 0  # rows so far
+
+    @abstractmethod
+    def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
+        """Learn from some more rows; return the objective over them.
+
+        `alpha` is the L2 strength; None stands for the procedure's rule, by the rows seen so far.
+        """
