@@ -30,7 +30,25 @@ class Loss(IntEnum):
 
 LOSSES = {loss.name.lower(): loss for loss in Loss}
 
-_HINGE, _SQUARED_HINGE = int(Loss.HINGE), int(Loss.SQUARED_HINGE)
+# Which compiled procedures a loss can serve; a new loss names its own here.
+_SERVES = {
+    Loss.HINGE: {"descent", "concave-convex", "dual", "competing dual", "partition"},
+    Loss.SQUARED_HINGE: {"descent", "dual"},
+    Loss.LOGISTIC: {"descent", "concave-convex", "partition"},
+}
+
+_HINGE, _SQUARED_HINGE, _LOGISTIC = (int(loss) for loss in Loss)
+
+
+def losses_for(procedure: str) -> dict[str, Loss]:
+    """Return the losses that a procedure can take, by name.
+
+    Examples
+    --------
+    >>> sorted(losses_for("dual"))
+    ['hinge', 'squared_hinge']
+    """
+    return {name: loss for name, loss in LOSSES.items() if procedure in _SERVES[loss]}
 
 
 @jit
@@ -40,6 +58,8 @@ def loss_value(loss, z):
         return max(0.0, 1.0 - z)
     if loss == _SQUARED_HINGE:
         return max(0.0, 1.0 - z) ** 2
+    if loss != _LOGISTIC:
+        raise ValueError("unknown loss")
     return max(0.0, -z) + math.log1p(math.exp(-abs(z)))
 
 
@@ -50,6 +70,8 @@ def loss_slope(loss, z):
         return -1.0 if z < 1.0 else 0.0
     if loss == _SQUARED_HINGE:
         return -2.0 * max(0.0, 1.0 - z)
+    if loss != _LOGISTIC:
+        raise ValueError("unknown loss")
     if z > 0:
         tail = math.exp(-z)
         return -tail / (1.0 + tail)
@@ -66,6 +88,8 @@ def loss_conjugate(loss, s):
         return -a
     if loss == _SQUARED_HINGE:
         return 0.25 * a * a - a
+    if loss != _LOGISTIC:
+        raise ValueError("unknown loss")
     entropy = 0.0
     if a > 0.0:
         entropy += a * math.log(a)

@@ -82,15 +82,6 @@ def share_right(found: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     return (found == y).reshape(len(y), -1).mean(axis=1)
 
 
-def signs_of(y: NDArray[Any], n_scorers: int) -> NDArray[np.int8]:
-    """+1 and -1 (n, s): from labels, one scorer being that of label 1, or from an indicator."""
-    if y.ndim == 2:
-        members = y > 0
-    else:
-        members = y[:, None] == (np.arange(n_scorers, dtype=y.dtype) if n_scorers > 1 else 1)
-    return 2 * members.view(np.int8) - np.int8(1)
-
-
 def class_weights(
     given: Any, classes: NDArray[Any], y: NDArray[Any] | None, multilabel: bool
 ) -> NDArray[Any] | None:

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from loclin.engine.scores import answer_scores, shared_code_scores
 from loclin.fitting.checks import check_number
 from loclin.fitting.rows import weigh
-from loclin.fitting.targets import find_classes, labels_or_indicator, signs_of
+from loclin.engine.targets import signs_of
+from loclin.fitting.targets import find_classes, labels_or_indicator
 
 
 class AtomsMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):

@@ -18,7 +18,7 @@ from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number
 from loclin.fitting.iterations import Iterations
-from loclin.fitting.targets import signs_of
+from loclin.engine.targets import signs_of
 from loclin.ussvm.atoms import AtomsMixin
 from loclin.ussvm.codes import (
     CodesFit,

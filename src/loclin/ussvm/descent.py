@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from loclin.engine.data import Rows, mean_squared_norm
-from loclin.fitting.targets import signs_of
+from loclin.engine.targets import signs_of
 from loclin.ussvm.codes import Penalty
 from loclin.ussvm.sparse_atoms import SparseRowsAtoms
 
