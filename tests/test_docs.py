@@ -1,6 +1,7 @@
 """README and guide run as they stand; the documentation builds without warnings."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,11 +35,8 @@ def test_the_guide_s_examples_run(capsys):
 def test_the_documentation_builds_without_warnings(tmp_path):
     pytest.importorskip("sphinx", reason="needs loclin[docs]")
 
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    for path in (ROOT / "docs").glob("*.*"):  # pages of the reference are written beside
-        (docs / path.name).write_bytes(path.read_bytes())
-    (docs / "figures").symlink_to(ROOT / "docs" / "figures")
+    docs = tmp_path / "docs"  # pages of the reference are written beside
+    shutil.copytree(ROOT / "docs", docs, ignore=shutil.ignore_patterns("_build", "generated"))
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
     found = subprocess.run([*command, str(docs), str(tmp_path / "html")], capture_output=True)
     assert found.returncode == 0, found.stderr.decode()
