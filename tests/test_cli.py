@@ -15,7 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 import loclin
-from loclin.cli import _compare, _display, app
+from loclin.cli import _compare, _display
+from loclin.cli._app import app
 
 FAST = ["--models", "majority,linearsvc,knn", "--budget", "0.1", "--candidates", "3"]
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
-from loclin.cli import app
+from loclin.cli._app import app
 from loclin.cli._data import load_data
 from loclin.cli._errors import InputError
 

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from sklearn.dummy import DummyClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
-from loclin.cli._measure import front, interval, pickled_bytes, predict_seconds, stratified_rows
+from loclin.cli._measure import (
+    interval,
+    pareto_front,
+    pickled_bytes,
+    predict_seconds,
+    stratified_rows,
+)
 
 few_values = st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.7, 1.0])
 
@@ -26,11 +32,11 @@ def test_front_is_what_nothing_dominates(points):
             better = errors[j] < errors[i] or costs[j] < costs[i]
             dominated = dominated or (no_worse and better)
         expected.append(not dominated)
-    assert front(errors, costs) == expected
+    assert pareto_front(errors, costs) == expected
 
 
 def test_front_keeps_ties():
-    assert front([0.1, 0.1, 0.2, 0.1], [1.0, 1.0, 0.5, 2.0]) == [True, True, True, False]
+    assert pareto_front([0.1, 0.1, 0.2, 0.1], [1.0, 1.0, 0.5, 2.0]) == [True, True, True, False]
 
 
 @given(st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

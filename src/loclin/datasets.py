@@ -140,6 +140,8 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Datas
         If the name is unknown, or the file is not as described above.
     OSError
         If the folder does not exist, or the set is not in it and cannot be fetched.
+    ImportError
+        If the set must be fetched and pandas, which reads OpenML's files, is not installed.
 
     Examples
     --------
@@ -199,8 +201,13 @@ def _rows(file: Any, suffix: str) -> tuple[Any, Any]:
 
 
 def _from_openml(name: str, facts: _Facts, openml: tuple[str, int]) -> Dataset:
-    import pandas as pd
-
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            f"Fetching {name!r} from OpenML needs pandas: pip install pandas, "
+            f"or set LOCLIN_DATA to a folder that holds {name}.npz."
+        ) from error
     bunch = _fetch(name, *openml)
     frame = bunch.data.apply(pd.to_numeric, errors="coerce").dropna(axis=1, how="all")
     complete = frame.notna().all(axis=1).to_numpy()

@@ -1,10 +1,20 @@
-"""The ``loclin`` command."""
+"""The ``loclin`` command, which needs ``loclin[cli]``."""
 
-from loclin.cli._app import app
+import sys
+from importlib.util import find_spec
 
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line, or say what to install where a package of its extra is missing."""
+    missing = [name for name in ("typer", "rich", "pandas") if find_spec(name) is None]
+    if missing:
+        print(
+            f'loclin: the command needs {", ".join(missing)}: pip install "loclin[cli]"',
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    from loclin.cli._app import app
+
     app()

@@ -6,16 +6,21 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
+import numba
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.preprocessing import MaxAbsScaler
+from threadpoolctl import threadpool_limits
 
 from loclin.cli._data import Data
 from loclin.cli._errors import one_line
 from loclin.cli._measure import (
-    front,
     interval,
+    pareto_front,
     pickled_bytes,
     predict_seconds,
     stratified_rows,
@@ -32,7 +37,7 @@ PATIENCE_STEEP = 4.0  # ... that of a super-linear model so many
 
 @dataclass(frozen=True)
 class Step:
-    """What a system is doing: shown while it runs."""
+    """What a system is doing, for the display."""
 
     model: str
     doing: str
@@ -100,7 +105,7 @@ def compare(
     data: Data,
     systems: Sequence[System],
     settings: Settings,
-    watch: Callable[[Step], None] = lambda step: None,
+    callback: Callable[[Step], None] = lambda step: None,
 ) -> Iterator[Result | Skipped]:
     """Yield one result after another, each as soon as it is there.
 
@@ -112,8 +117,8 @@ def compare(
         What to compare.
     settings : Settings
         Budget, folds, seed.
-    watch : callable
-        Told of every `Step`.
+    callback : callable
+        Called with every `Step`.
     """
     shape = describe(data)
     for system in systems:
@@ -122,11 +127,11 @@ def compare(
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    watch(Step(system.name, "warming up"))
+                    callback(Step(system.name, "warming up"))
                     with _threads(settings.threads):
                         _warm_up(system, data, shape, settings.seed)
                     with _threads(settings.threads):  # libraries may have been loaded by now
-                        result = _run(system, data, shape, settings, watch)
+                        result = _run(system, data, shape, settings, callback)
             except Exception as error:  # one model's failure must not lose the others' results
                 reason = f"failed ({type(error).__name__}: {one_line(error)})"
         yield result if reason is None else Skipped(system.name, reason)
@@ -134,14 +139,10 @@ def compare(
 
 def describe(data: Data) -> Shape:
     """Return the shape of the training split, with the variance that scaling leaves it."""
-    from scipy.sparse import issparse
-
     X = data.X_train
     if not issparse(X):
         constant = np.ptp(X, axis=0) == 0
         return Shape(X.shape[0], X.shape[1], variance=float(1 - constant.mean()))
-    from sklearn.preprocessing import MaxAbsScaler
-
     scaled = MaxAbsScaler().fit_transform(X)
     mean = scaled.mean()
     variance = float(scaled.power(2).mean() - mean * mean)
@@ -154,7 +155,7 @@ def ranked(results: Sequence[Result]) -> list[Result]:
     The majority class bounds the front, since nothing slower and no better belongs on it, but
     is not marked: it is a floor, not a choice.
     """
-    marks = front([row.error for row in results], [row.predict_seconds for row in results])
+    marks = pareto_front([row.error for row in results], [row.predict_seconds for row in results])
     marked = [
         replace(row, front=mark and not row.baseline)
         for row, mark in zip(results, marks, strict=True)
@@ -168,9 +169,6 @@ def _threads(threads: int) -> Iterator[None]:
     if threads == 0:
         yield
         return
-    import numba
-    from threadpoolctl import threadpool_limits
-
     before = numba.get_num_threads()
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
     try:
@@ -181,27 +179,27 @@ def _threads(threads: int) -> Iterator[None]:
 
 
 def _run(
-    system: System, data: Data, shape: Shape, settings: Settings, watch: Callable[[Step], None]
+    system: System, data: Data, shape: Shape, settings: Settings, callback: Callable[[Step], None]
 ) -> Result:
     """Tune, refit and measure one system."""
     X, y = data.X_train, data.y_train
-    watch(Step(system.name, "tuning"))
 
-    def heard(tried: int, error: float) -> None:
-        watch(Step(system.name, "tuning", tried, error))
+    def step(doing: str, tried: int = 0, error: float | None = None) -> None:
+        callback(Step(system.name, doing, tried, error))
 
-    tuned = tune(system, X, y, shape, settings, heard)
+    step("tuning")
+    tuned = tune(system, X, y, shape, settings, partial(step, "tuning"))
     rows = _fitting_rows(system, tuned, y, settings)
     here = replace(shape, n_rows=len(rows))
     model = system.make(tuned.drawn, here, settings.seed)
     X, y = (X, y) if len(rows) == len(y) else (X[rows], y[rows])
-    watch(Step(system.name, f"fitting {len(rows):,} rows", tuned.tried, tuned.error))
+    step(f"fitting {len(rows):,} rows", tuned.tried, tuned.error)
     start = perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
     fit_seconds = perf_counter() - start
-    watch(Step(system.name, "timing predictions", tuned.tried, tuned.error))
+    step("timing predictions", tuned.tried, tuned.error)
     start = perf_counter()
     wrong = model.predict(data.X_test) != data.y_test
     seconds, timed = predict_seconds(model, data.X_test, perf_counter() - start)
@@ -247,7 +245,11 @@ def _fitting_rows(system: System, tuned: Tuned, y: np.ndarray, settings: Setting
 
 
 def _notes(
-    tuned: Tuned, fit_rows: int, n_rows: int, settings: Settings, caught: Sequence[Any]
+    tuned: Tuned,
+    fit_rows: int,
+    n_rows: int,
+    settings: Settings,
+    caught: Sequence[warnings.WarningMessage],
 ) -> tuple[str, ...]:
     """Say what a reader of the row should know."""
     notes = []
@@ -257,5 +259,5 @@ def _notes(
         notes.append(f"tuned on {tuned.rows:,} of {n_rows:,} rows")
     if tuned.folds < settings.folds:
         notes.append(f"cross-validated on {tuned.folds} of {settings.folds} folds")
-    notes += [f"warning in the last fit: {one_line(warning.message)}" for warning in caught]
+    notes += [f"warning in the last fit: {one_line(entry.message)}" for entry in caught]
     return tuple(dict.fromkeys(notes))

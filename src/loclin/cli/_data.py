@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, csr_matrix, issparse
+from sklearn.model_selection import train_test_split
 
+from loclin import datasets
 from loclin.cli._errors import InputError, listed, near, one_line, plural
-from loclin.cli._files import Part, read_files
+from loclin.cli._files import read_files
+from loclin.cli._part import Matrix, Part
 
 __all__ = ["Data", "load_data"]
 
@@ -40,9 +43,9 @@ class Data:
     name: str
     description: str
     split: str
-    X_train: Any = field(repr=False)
+    X_train: Matrix = field(repr=False)
     y_train: np.ndarray = field(repr=False)
-    X_test: Any = field(repr=False)
+    X_test: Matrix = field(repr=False)
     y_test: np.ndarray = field(repr=False)
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -94,7 +97,7 @@ def load_data(
     else:
         where = str(test) if test is not None else f"the test split of {source}"
         test_part = _checked(_aligned(train_part, test_part, where), where)
-        y_test, warned = _encode_test(test_part.y, train_part.y, names, where)
+        y_test, warned = _encode_test(test_part.y, names, where)
         X_train, y_train, X_test = train_part.X, y, test_part.X
         split = f"test rows from {test.name}" if test is not None else "the data's own test split"
         notes = tuple(dict.fromkeys((*train_part.notes, *test_part.notes, *warned)))
@@ -104,8 +107,6 @@ def load_data(
 
 def _read(source: str, target: str | None, test: Path | None) -> tuple[Part, Part | None, str]:
     """Read ``source`` as a file if it looks like one, else as the name of a data set."""
-    from loclin import datasets
-
     path = Path(source)
     named = source in datasets.names()
     if not named and (path.suffix or path.exists() or len(path.parts) > 1):
@@ -123,10 +124,10 @@ def _read(source: str, target: str | None, test: Path | None) -> tuple[Part, Par
     except (ValueError, OSError) as error:
         raise InputError(one_line(error)) from error
 
-    def part(X: Any, y: np.ndarray) -> Part:
+    def part(X: np.ndarray | csr_matrix, y: np.ndarray) -> Part:
         names = loaded.class_names
         labels = y if names is None else np.asarray(names)[y]
-        return Part(X, labels, loaded.feature_names)
+        return Part(csr_array(X) if issparse(X) else X, labels, loaded.feature_names)
 
     train = part(loaded.X_train, loaded.y_train)
     if test is not None:
@@ -138,9 +139,7 @@ def _read(source: str, target: str | None, test: Path | None) -> tuple[Part, Par
 
 def _checked(part: Part, where: str) -> Part:
     """Return the part with finite floating-point features, or raise."""
-    from scipy.sparse import csr_array, issparse
-
-    X: Any = csr_array(part.X) if issparse(part.X) else np.asarray(part.X)
+    X = part.X
     if X.dtype.kind not in "fiub":
         raise InputError(f"{where}: features are of type {X.dtype}, not numbers; encode them")
     if 0 in X.shape:
@@ -153,10 +152,8 @@ def _checked(part: Part, where: str) -> Part:
     return replace(part, X=X)
 
 
-def _bad_values(X: Any, finite: np.ndarray, columns: Sequence[str] | None) -> str:
+def _bad_values(X: Matrix, finite: np.ndarray, columns: Sequence[str] | None) -> str:
     """Say how many values are missing or infinite, and in which columns."""
-    from scipy.sparse import issparse
-
     values = X.data if issparse(X) else X
     missing = bool(np.isnan(values).any())
     bad = np.isnan(values) if missing else ~finite
@@ -200,7 +197,7 @@ def _check_missing_labels(y: np.ndarray, where: str) -> None:
         )
 
 
-def _label(value: Any) -> str:
+def _label(value: object) -> str:
     """Write a label as its source does: a whole number without a point, text as it is."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
@@ -209,9 +206,7 @@ def _label(value: Any) -> str:
     return str(value)
 
 
-def _encode_test(
-    y: np.ndarray, y_train: np.ndarray, names: Sequence[str], where: str
-) -> tuple[np.ndarray, list[str]]:
+def _encode_test(y: np.ndarray, names: Sequence[str], where: str) -> tuple[np.ndarray, list[str]]:
     """Return the test labels as indices into ``names``, -1 where training has no such label.
 
     Every model must get such a row wrong, so it counts as an error for all of them alike.
@@ -239,8 +234,6 @@ def _encode_test(
 
 def _aligned(train: Part, test: Part, where: str) -> Part:
     """Return the test part with the training part's columns in their order, or raise."""
-    from scipy.sparse import issparse
-
     if train.columns and test.columns and set(train.columns) == set(test.columns):
         order = [test.columns.index(name) for name in train.columns]
         test = replace(test, X=test.X[:, order], columns=train.columns)
@@ -259,27 +252,24 @@ def _aligned(train: Part, test: Part, where: str) -> Part:
             f"{train.X.shape[1]:,}; make them the same"
         )
     if issparse(train.X) and not issparse(test.X):
-        return replace(test, X=type(train.X)(test.X))
-    return replace(test, X=test.X.toarray()) if issparse(test.X) > issparse(train.X) else test
+        return replace(test, X=csr_array(test.X))
+    if issparse(test.X) and not issparse(train.X):
+        return replace(test, X=test.X.toarray())
+    return test
 
 
 def _held_out(
     y: np.ndarray, names: Sequence[str], share: float, seed: int, where: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Split the rows, stratified by class, into training and test rows."""
-    from sklearn.model_selection import train_test_split
-
-    counts = np.bincount(y)
-    rare = int(counts.argmin())
-    if counts[rare] < 2:
-        raise InputError(_too_few(names[rare], int(counts[rare]), where))
+    _check_classes(y, names, where)
     try:
         first, second = train_test_split(
             np.arange(len(y)), test_size=share, stratify=y, random_state=seed
         )
     except ValueError as error:
         raise InputError(
-            f"{where}: {plural(len(y), 'row')} of {len(counts)} classes cannot be split with "
+            f"{where}: {plural(len(y), 'row')} of {len(names)} classes cannot be split with "
             f"--test-size {share:g}, which leaves a side with fewer rows than classes; "
             "choose another"
         ) from error
@@ -291,12 +281,7 @@ def _check_classes(y: np.ndarray, names: Sequence[str], where: str) -> None:
     counts = np.bincount(y, minlength=len(names))
     rare = int(counts.argmin())
     if counts[rare] < 2:
-        raise InputError(_too_few(names[rare], int(counts[rare]), where))
-
-
-def _too_few(name: str, count: int, where: str) -> str:
-    """Say that a class is too small."""
-    return (
-        f"{where}: class '{name}' has {plural(count, 'training row')}, and cross-validation "
-        "needs 2; drop the class or merge it with another"
-    )
+        raise InputError(
+            f"{where}: class '{names[rare]}' has {plural(int(counts[rare]), 'training row')}, "
+            "and cross-validation needs 2; drop the class or merge it with another"
+        )

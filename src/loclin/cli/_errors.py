@@ -12,7 +12,7 @@ class InputError(Exception):
     """Input that the command cannot use; its text is the one line the user reads."""
 
 
-def one_line(error: BaseException) -> str:
+def one_line(error: BaseException | str) -> str:
     """Return the text of ``error`` on one line, or its type where it has none."""
     return " ".join(str(error).split()) or type(error).__name__
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
+from scipy.sparse import csr_array
+from sklearn.datasets import load_svmlight_files
 
 from loclin.cli._errors import InputError, listed, one_line
+from loclin.cli._part import Matrix, Part
+from loclin.cli._tables import read_csv, read_parquet
 
-__all__ = ["Part", "kind_of", "read_files"]
-
-T = TypeVar("T")
+__all__ = ["read_files"]
 
 COMPRESSED = (".gz", ".bz2", ".xz")
 KINDS = {
@@ -32,32 +33,6 @@ DENSE_SHARE = 0.3  # an svmlight file at least this full is read as a dense arra
 DENSE_BYTES = 2**29  # ... where that stays below this size
 
 UNREADABLE = (ValueError, OSError, EOFError, KeyError, zlib.error, BadZipFile)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Rows of one file: features, labels as they stand there, and the features' names."""
-
-    X: Any
-    y: np.ndarray
-    columns: tuple[str, ...] | None = None
-    label: str | None = None  # the name of the target column
-    notes: tuple[str, ...] = ()
-
-
-def kind_of(path: Path) -> str:
-    """Return the kind of file that the suffix of ``path`` stands for."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = bool(suffixes) and suffixes[-1] in COMPRESSED
-    suffix = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1] if suffixes else ""
-    kind = KINDS.get(suffix)
-    if kind is None or (packed and kind in ("npz", "parquet")):
-        raise InputError(
-            f"{path}: unknown kind of file; its name must end in "
-            ".csv, .tsv, .svm, .libsvm, .svmlight, .txt (each also with .gz or .bz2), "
-            ".npz or .parquet"
-        )
-    return kind
 
 
 def read_files(
@@ -80,24 +55,33 @@ def read_files(
         The training rows (all rows where there is no split) and the test rows.
     """
     paths = [name for name in (path, test) if name is not None]
-    kinds = [_kind_of_existing(name) for name in paths]
+    kinds = [_kind(name) for name in paths]
     if target is not None and not {"table", "parquet"} & set(kinds):
         raise InputError(f"{path}: --target is for CSV and Parquet files; leave it out here")
     if kinds == ["svmlight", "svmlight"] and test is not None:
-        train_part, test_part = _guard(path, lambda: _read_svmlight([path, test]))
+        with _explained(path):
+            train_part, test_part = _read_svmlight([path, test])
         return train_part, test_part
-    first, own_test = _read(path, target)
+    first, own_test = _read(path, kinds[0], target)
     if test is None:
         return first, own_test
-    second, extra = _read(test, target if target is not None else first.label)
+    second, extra = _read(test, kinds[1], target if target is not None else first.label)
     return first, extra if extra is not None else second
 
 
-def _kind_of_existing(path: Path) -> str:
-    """Return the kind of a file that is there, with something in it."""
+def _kind(path: Path) -> str:
+    """Return the kind of a file that is there, with something in it, by its suffix."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name a file in it")
-    kind = kind_of(path)
+    suffixes = ["", *(suffix.lower() for suffix in path.suffixes)]
+    packed = suffixes[-1] in COMPRESSED
+    kind = KINDS.get(suffixes[-2] if packed else suffixes[-1])
+    if kind is None or (packed and kind in ("npz", "parquet")):
+        raise InputError(
+            f"{path}: unknown kind of file; its name must end in "
+            ".csv, .tsv, .svm, .libsvm, .svmlight, .txt (each also with .gz or .bz2), "
+            ".npz or .parquet"
+        )
     if not path.exists():
         raise InputError(f"{path}: no such file; check the name and the folder")
     if path.stat().st_size == 0:
@@ -105,23 +89,22 @@ def _kind_of_existing(path: Path) -> str:
     return kind
 
 
-def _read(path: Path, target: str | None) -> tuple[Part, Part | None]:
+def _read(path: Path, kind: str, target: str | None) -> tuple[Part, Part | None]:
     """Read one file by its kind."""
-    kind = kind_of(path)
-    if kind == "npz":
-        return _guard(path, lambda: _read_npz(path))
-    if kind == "svmlight":
-        return _guard(path, lambda: _read_svmlight([path])[0]), None
-    from loclin.cli import _tables
-
-    reader = _tables.read_csv if kind == "table" else _tables.read_parquet
-    return _guard(path, lambda: reader(path, target)), None
+    with _explained(path):
+        if kind == "npz":
+            return _read_npz(path)
+        if kind == "svmlight":
+            return _read_svmlight([path])[0], None
+        read_table = read_csv if kind == "table" else read_parquet
+        return read_table(path, target), None
 
 
-def _guard(path: Path, read: Callable[[], T]) -> T:
-    """Call ``read`` and turn what a broken file raises into an InputError."""
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what a broken file raises into an InputError."""
     try:
-        return read()
+        yield
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not in UTF-8; save it in that encoding") from error
     except UNREADABLE as error:
@@ -132,9 +115,6 @@ def _guard(path: Path, read: Callable[[], T]) -> T:
 
 def _read_svmlight(paths: list[Path]) -> list[Part]:
     """Read svmlight files together, so that they get the same number of features."""
-    from scipy.sparse import csr_array
-    from sklearn.datasets import load_svmlight_files
-
     try:
         loaded = load_svmlight_files([str(path) for path in paths])
     except ValueError as error:
@@ -171,8 +151,6 @@ def _read_npz(path: Path) -> tuple[Part, Part | None]:
 
 def _npz_part(path: Path, arrays: Mapping[str, np.ndarray], end: str) -> Part:
     """Take the features and labels whose keys end in ``end``."""
-    from scipy.sparse import csr_array
-
     sparse_keys = [key + end for key in ("data", "indices", "indptr", "shape")]
     if "y" + end not in arrays or not ("x" + end in arrays or set(sparse_keys) <= set(arrays)):
         raise InputError(
@@ -181,11 +159,12 @@ def _npz_part(path: Path, arrays: Mapping[str, np.ndarray], end: str) -> Part:
         )
     y = arrays["y" + end]
     if "x" + end in arrays:
-        X: Any = arrays["x" + end]
-        X = X.reshape(len(X), -1) if X.ndim > 2 else X
+        dense = arrays["x" + end]
+        X: Matrix = dense.reshape(len(dense), -1) if dense.ndim > 2 else dense
     else:
         data, indices, indptr, shape = (arrays[key] for key in sparse_keys)
-        X = csr_array((data, indices, indptr), shape=tuple(int(size) for size in shape))
+        n_rows, n_features = map(int, shape)
+        X = csr_array((data, indices, indptr), shape=(n_rows, n_features))
     if X.ndim != 2 or y.size != y.shape[0] or X.shape[0] != len(y):
         raise InputError(
             f"{path}: X{end} of shape {X.shape} and y{end} of shape {y.shape} do not fit; "

@@ -1,4 +1,4 @@
-"""Measuring a fitted classifier: errors and their interval, time, size, and the front."""
+"""Measuring a fitted classifier: errors and their interval, time, size, the Pareto front."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import pickle
 from collections.abc import Sequence
 from statistics import median
 from time import perf_counter
-from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
+from sklearn.base import BaseEstimator
 
-__all__ = ["front", "interval", "pickled_bytes", "predict_seconds", "stratified_rows"]
+from loclin.cli._part import Matrix
+
+__all__ = ["interval", "pareto_front", "pickled_bytes", "predict_seconds", "stratified_rows"]
 
 REPEATS = 7
 LEAST_SECONDS = 0.3  # quick calls are repeated for so long, to outlast a disturbance
@@ -26,13 +29,11 @@ def interval(wrong: int, total: int) -> tuple[float, float]:
     wrong, total : int
         Errors, and the rows they were counted on.
     """
-    from scipy.stats import binomtest
-
     bounds = binomtest(wrong, total).proportion_ci(confidence_level=0.95, method="wilson")
     return float(bounds.low), float(bounds.high)
 
 
-def front(errors: Sequence[float], costs: Sequence[float]) -> list[bool]:
+def pareto_front(errors: Sequence[float], costs: Sequence[float]) -> list[bool]:
     """Tell for each row whether no other is at least as good in both and better in one."""
     points = list(zip(errors, costs, strict=True))
     return [
@@ -43,7 +44,7 @@ def front(errors: Sequence[float], costs: Sequence[float]) -> list[bool]:
     ]
 
 
-def predict_seconds(model: Any, X: Any, first_seconds: float) -> tuple[float, int]:
+def predict_seconds(model: BaseEstimator, X: Matrix, first_seconds: float) -> tuple[float, int]:
     """Time predictions in one call, warmed up, and return the median seconds per row.
 
     Parameters
@@ -73,7 +74,7 @@ def predict_seconds(model: Any, X: Any, first_seconds: float) -> tuple[float, in
     return median(seconds) / rows.shape[0], rows.shape[0]
 
 
-def pickled_bytes(model: Any) -> int:
+def pickled_bytes(model: BaseEstimator) -> int:
     """Return the length of the pickled model, without holding the pickle in memory."""
     counter = _Counter()
     pickle.Pickler(counter, protocol=5).dump(model)
@@ -86,7 +87,7 @@ class _Counter:
     def __init__(self) -> None:
         self.length = 0
 
-    def write(self, data: Any) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         size = memoryview(data).nbytes
         self.length += size
         return size

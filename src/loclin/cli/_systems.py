@@ -21,7 +21,21 @@ from dataclasses import dataclass, field
 from inspect import isabstract, isclass, signature
 from typing import Any
 
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.stats import loguniform
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.kernel_approximation import Nystroem
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+import loclin
 from loclin.cli._errors import InputError
+from loclin.codings import SoftAssignmentCoding
 
 __all__ = ["Shape", "System", "pick", "roster"]
 
@@ -61,7 +75,7 @@ class System:
     """
 
     name: str
-    build: Callable[..., Any]
+    build: Callable[..., BaseEstimator]
     space: Mapping[str, Any] = field(default_factory=dict)
     start: Mapping[str, Any] = field(default_factory=dict)
     growth: float = 1.0
@@ -83,11 +97,8 @@ class System:
                 parameters[key] = min(value, shape.n_rows) if key in COUNTS else value
         return parameters
 
-    def make(self, drawn: Mapping[str, Any], shape: Shape, seed: int) -> Any:
+    def make(self, drawn: Mapping[str, Any], shape: Shape, seed: int) -> BaseEstimator:
         """Return the unfitted pipeline: scaling, unless it is a tree, and the classifier."""
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
-
         classifier = self.build(seed, **self.resolve(drawn, shape))
         if self.baseline or (self.tree and not shape.sparse):
             return classifier
@@ -111,7 +122,8 @@ class System:
 
 def roster() -> list[System]:
     """Return every classifier of loclin and the rivals, in the order in which they run."""
-    majority = System("Majority", _majority, baseline=True)
+    most_frequent = _seeded(DummyClassifier, strategy="most_frequent")
+    majority = System("Majority", most_frequent, baseline=True)
     return [majority, *_own_systems(), *_rivals()]
 
 
@@ -145,8 +157,6 @@ def _key(name: str) -> str:
 
 
 def _own_spaces() -> dict[str, dict[str, Any]]:
-    from scipy.stats import loguniform
-
     by_anchors = {
         "n_anchors": [25, 50, 100, 200],
         "n_neighbors": [4, 8, 16],
@@ -167,33 +177,29 @@ def _own_spaces() -> dict[str, dict[str, Any]]:
 
 def _own_systems() -> list[System]:
     """Return a system for each classifier class that loclin makes public."""
-    from sklearn.base import ClassifierMixin
-
-    import loclin
-
     spaces = _own_spaces()
     systems = []
-    for name in getattr(loclin, "__all__", ()):
+    for name in loclin.__all__:
         made = getattr(loclin, name, None)
         if isclass(made) and issubclass(made, ClassifierMixin) and not isabstract(made):
             space = spaces.get(name, {})
             # alpha="auto" would cross-validate within the cross-validation
             start = {"alpha": "scale"} if "alpha*n/norm2" in space else {}
-            systems.append(System(name, _seeded(made), space, start, own=True))
+            systems.append(System(name, _own(made), space, start, own=True))
     return systems
 
 
-def _seeded(made: type) -> Callable[..., Any]:
+def _own(classifier: type) -> Callable[..., BaseEstimator]:
     """Return a build function for a class of loclin; LL-SVM gets its anchors in a coding."""
 
-    def build(seed: int, *, n_anchors: int = 0, n_neighbors: int = 8, **parameters: Any) -> Any:
+    def build(
+        seed: int, *, n_anchors: int = 0, n_neighbors: int = 8, **parameters: Any
+    ) -> BaseEstimator:
         if n_anchors:
-            from loclin.codings import SoftAssignmentCoding
-
             counts = {"n_anchors": n_anchors, "n_neighbors": min(n_neighbors, n_anchors)}
-            coded = "coding" in signature(made).parameters
+            coded = "coding" in signature(classifier).parameters
             parameters |= {"coding": SoftAssignmentCoding(**counts)} if coded else counts
-        return made(random_state=seed, **parameters)
+        return classifier(random_state=seed, **parameters)
 
     return build
 
@@ -202,17 +208,18 @@ def _seeded(made: type) -> Callable[..., Any]:
 
 
 def _rivals() -> list[System]:
-    from scipy.stats import loguniform
-
     widths = loguniform(0.03, 10)
-    costs = loguniform(1e-1, 1e3)
     return [
         # C = 1, the default, is up to 40 times slower on standardised features and seldom wins
-        System("LinearSVC", _linear_svc, {"C": loguniform(1e-4, 1e1)}, start={"C": 0.01}),
+        System("LinearSVC", _seeded(LinearSVC), {"C": loguniform(1e-4, 1e1)}, start={"C": 0.01}),
         System(
             "kNN",
-            _knn,
-            {"n_neighbors": [1, 2, 3, 4, 5, 7, 9, 12, 15, 20, 30], "weights": WEIGHTS, "p": [1, 2]},
+            lambda seed, **parameters: KNeighborsClassifier(**parameters),
+            {
+                "n_neighbors": [1, 2, 3, 4, 5, 7, 9, 12, 15, 20, 30],
+                "weights": ["uniform", "distance"],
+                "p": [1, 2],
+            },
             growth=2.0,
         ),
         System(
@@ -221,10 +228,15 @@ def _rivals() -> list[System]:
             {"n_components": [100, 200, 400, 800], "gamma*norm2": widths, "C": loguniform(1, 100)},
             start={"n_components": 300, "gamma*norm2": 1.0, "C": 10.0},
         ),
-        System("SVC-rbf", _svc, {"C": costs, "gamma*norm2": widths}, growth=2.0),
+        System(
+            "SVC-rbf",
+            _seeded(SVC),
+            {"C": loguniform(1e-1, 1e3), "gamma*norm2": widths},
+            growth=2.0,
+        ),
         System(
             "HistGradientBoosting",
-            _boosting,
+            _seeded(HistGradientBoostingClassifier),
             {
                 "learning_rate": loguniform(0.03, 0.3),
                 "max_iter": [50, 100, 200, 400],
@@ -237,49 +249,17 @@ def _rivals() -> list[System]:
     ]
 
 
-WEIGHTS = ["uniform", "distance"]
+def _seeded(classifier: type, **fixed: object) -> Callable[..., BaseEstimator]:
+    """Return a build function for a class of scikit-learn."""
+    return lambda seed, **parameters: classifier(random_state=seed, **fixed, **parameters)
 
 
-def _majority(seed: int) -> Any:
-    from sklearn.dummy import DummyClassifier
-
-    return DummyClassifier(strategy="most_frequent", random_state=seed)
-
-
-def _linear_svc(seed: int, **parameters: Any) -> Any:
-    from sklearn.svm import LinearSVC
-
-    return LinearSVC(random_state=seed, **parameters)
-
-
-def _knn(seed: int, **parameters: Any) -> Any:
-    from sklearn.neighbors import KNeighborsClassifier
-
-    return KNeighborsClassifier(**parameters)
-
-
-def _nystroem(seed: int, C: float = 1.0, **parameters: Any) -> Any:
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.pipeline import make_pipeline
-    from sklearn.svm import LinearSVC
-
+def _nystroem(seed: int, C: float = 1.0, **parameters: Any) -> Pipeline:
     # in the dual, which is many times faster on these features than scikit-learn's choice
     classifier = LinearSVC(C=C, dual=True, tol=1e-3, random_state=seed)
     return make_pipeline(Nystroem(random_state=seed, **parameters), classifier)
 
 
-def _svc(seed: int, **parameters: Any) -> Any:
-    from sklearn.svm import SVC
-
-    return SVC(kernel="rbf", random_state=seed, **parameters)
-
-
-def _boosting(seed: int, **parameters: Any) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(random_state=seed, **parameters)
-
-
-def _to_dense(X: Any) -> Any:
+def _to_dense(X: csr_array) -> np.ndarray:
     """Return sparse rows as a dense array."""
     return X.toarray()

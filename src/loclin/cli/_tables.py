@@ -9,18 +9,25 @@ import lzma
 import shlex
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from loclin.cli._errors import InputError, listed, near, plural
-from loclin.cli._files import Part
+from loclin.cli._part import Part
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["read_csv", "read_parquet"]
 
-OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+OPENERS: dict[str, Callable[..., IO[str]]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
 MISSING = ["", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "none"]
 
 
@@ -81,7 +88,7 @@ def _first_line(path: Path) -> str:
     with opener(path, "rt", encoding="utf-8-sig", newline=None) as lines:
         for line in lines:
             if line.strip():
-                return str(line).rstrip("\n")
+                return line.rstrip("\n")
     raise InputError(f"{path}: the file is empty; save the data again")
 
 
@@ -128,7 +135,7 @@ def _find_column(path: Path, names: Sequence[str], target: str | None) -> str:
     raise InputError(f"{path}: no column '{target}'; {near(target, names)}")
 
 
-def _from_frame(path: Path, frame: Any, label: str, guessed: bool, first_row: int) -> Part:
+def _from_frame(path: Path, frame: DataFrame, label: str, guessed: bool, first_row: int) -> Part:
     """Split a frame into numeric features and labels.
 
     Parameters
@@ -171,14 +178,14 @@ def _from_frame(path: Path, frame: Any, label: str, guessed: bool, first_row: in
     return Part(X, np.asarray(labels.to_list()), tuple(features.columns), label, tuple(notes))
 
 
-def _counts_rows(features: Any) -> bool:
+def _counts_rows(features: DataFrame) -> bool:
     """Tell whether the first of several columns is an index that pandas wrote."""
     name, rows = features.columns[0], np.arange(len(features))
     nameless = name.startswith("unnamed ") or name == "__index_level_0__"
     return bool(nameless and features.shape[1] > 1 and (features[name] == rows).all())
 
 
-def _check_missing(path: Path, features: Any) -> None:
+def _check_missing(path: Path, features: DataFrame) -> None:
     """Raise where features have missing values, naming the columns."""
     counts = features.isna().sum()
     holes = counts[counts > 0]
@@ -191,7 +198,7 @@ def _check_missing(path: Path, features: Any) -> None:
 
 
 def _not_numeric(
-    path: Path, features: Any, bad: Sequence[str], guessed: bool, first_row: int
+    path: Path, features: DataFrame, bad: Sequence[str], guessed: bool, first_row: int
 ) -> str:
     """Say which columns are not numeric, with a value as an example."""
     column = features[bad[0]]

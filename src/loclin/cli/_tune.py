@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from joblib import Parallel, cpu_count, delayed
+from sklearn.model_selection import ParameterSampler, StratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from loclin.cli._measure import stratified_rows
+from loclin.cli._part import Matrix
 from loclin.cli._settings import Settings
 from loclin.cli._systems import Shape, System
 
@@ -20,7 +24,9 @@ PILOT_ROWS = 1000  # data of up to twice as many rows are tuned on all of them, 
 WANTED = 5  # candidates that the budget should at least allow for
 HOPELESS = 3.0  # standard errors behind the best, at which a candidate is dropped
 
-Watch = Callable[[int, float], None]
+Indices = tuple[np.ndarray, np.ndarray]  # of the rows of a fold to fit on, and to test on
+In = TypeVar("In")
+Out = TypeVar("Out")
 
 
 @dataclass(frozen=True)
@@ -72,11 +78,11 @@ def _error(score: Sequence[_Fold]) -> float:
 
 def tune(
     system: System,
-    X: Any,
+    X: Matrix,
     y: np.ndarray,
     shape: Shape,
     settings: Settings,
-    watch: Watch = lambda tried, error: None,
+    callback: Callable[[int, float], None] = lambda tried, error: None,
 ) -> Tuned:
     """Search the space of ``system`` until the budget is spent.
 
@@ -87,14 +93,14 @@ def tune(
     ----------
     system : System
         What to tune.
-    X, y : array-like, ndarray
+    X, y : ndarray or csr_array, ndarray
         The training split.
     shape : Shape
         Of the training split.
     settings : Settings
         Budget, folds, seed.
-    watch : callable
-        Called as ``watch(tried, best_error)`` after each candidate.
+    callback : callable
+        Called as ``callback(tried, best_error)`` after each candidate.
 
     Raises
     ------
@@ -119,7 +125,7 @@ def tune(
         tried += 1
         if score and (best is None or _error(score) < _error(best[0])):
             best = score, drawn
-        watch(tried, _error(best[0]) if best else 1.0)
+        callback(tried, _error(best[0]) if best else 1.0)
     if best is None:
         raise failures[0]
     return _summary(*best, len(y), tried, perf_counter() - start)
@@ -136,8 +142,6 @@ def _summary(
 
 def _candidates(system: System, settings: Settings) -> Iterator[Mapping[str, Any]]:
     """Yield the first candidate, then parameters drawn at random."""
-    from sklearn.model_selection import ParameterSampler
-
     yield system.start
     lists = [len(values) for values in system.space.values() if isinstance(values, list)]
     count = settings.candidates - 1
@@ -147,10 +151,8 @@ def _candidates(system: System, settings: Settings) -> Iterator[Mapping[str, Any
         yield from ParameterSampler(system.space, count, random_state=settings.seed)
 
 
-def _folds(y: np.ndarray, settings: Settings) -> list[tuple[np.ndarray, np.ndarray]]:
+def _folds(y: np.ndarray, settings: Settings) -> list[Indices]:
     """Return stratified folds, as many as the smallest class has rows if that is fewer."""
-    from sklearn.model_selection import StratifiedKFold
-
     count = min(settings.folds, int(np.bincount(y).min()))
     splitter = StratifiedKFold(count, shuffle=True, random_state=settings.seed)
     return list(splitter.split(np.zeros(len(y)), y))
@@ -159,9 +161,9 @@ def _folds(y: np.ndarray, settings: Settings) -> list[tuple[np.ndarray, np.ndarr
 def _evaluate(
     system: System,
     drawn: Mapping[str, Any],
-    X: Any,
+    X: Matrix,
     y: np.ndarray,
-    folds: list[tuple[np.ndarray, np.ndarray]],
+    folds: list[Indices],
     shape: Shape,
     settings: Settings,
     limit: float,
@@ -173,7 +175,7 @@ def _evaluate(
     """
     score: list[_Fold] = []
 
-    def one(fold: tuple[np.ndarray, np.ndarray]) -> _Fold:
+    def one(fold: Indices) -> _Fold:
         return _fit_and_count(system, drawn, X, y, fold, shape, settings.seed)
 
     for first in range(0, len(folds), settings.jobs):
@@ -186,16 +188,13 @@ def _evaluate(
     return score
 
 
-def _map(function: Callable[[Any], Any], items: list[Any], threads: int) -> list[Any]:
+def _map(function: Callable[[In], Out], items: Sequence[In], threads: int) -> list[Out]:
     """Apply ``function`` to the items, in threads that share the cores where there are several."""
     if len(items) == 1:
         return [function(items[0])]
-    from joblib import Parallel, cpu_count, delayed
-    from threadpoolctl import threadpool_limits
-
     limit = threads or max(1, cpu_count() // len(items))
 
-    def limited(item: Any) -> Any:
+    def limited(item: In) -> Out:
         with threadpool_limits(limits=limit):  # OpenMP's limit holds for one thread only,
             return function(item)
 
@@ -208,16 +207,15 @@ def _map(function: Callable[[Any], Any], items: list[Any], threads: int) -> list
 def _fit_and_count(
     system: System,
     drawn: Mapping[str, Any],
-    X: Any,
+    X: Matrix,
     y: np.ndarray,
-    fold: tuple[np.ndarray, np.ndarray],
+    fold: Indices,
     shape: Shape,
     seed: int,
 ) -> _Fold:
     """Fit on one part of a fold and count the errors on the other."""
     train, valid = fold
-    here = Shape(len(train), shape.n_features, shape.sparse, shape.variance)
-    model = system.make(drawn, here, seed)
+    model = system.make(drawn, replace(shape, n_rows=len(train)), seed)
     X_train, y_train = X[train], y[train]
     start = perf_counter()
     model.fit(X_train, y_train)
@@ -237,7 +235,7 @@ def _hopeless(score: Sequence[_Fold], best: Sequence[_Fold]) -> bool:
 
 
 def _tuning_rows(
-    system: System, X: Any, y: np.ndarray, shape: Shape, settings: Settings, limit: float
+    system: System, X: Matrix, y: np.ndarray, shape: Shape, settings: Settings, limit: float
 ) -> np.ndarray:
     """Choose the rows to tune on: all, or a stratified part that allows several candidates.
 
