@@ -7,48 +7,87 @@ A solver's features are implicit: ``code (x) [x; 1]`` for every row, never forme
 - the parts (data, indices, indptr) of a CSR matrix (n, m), shared: only the models with a nonzero
   code are scored.
 
-Models are numbered scorer by scorer, as in `rows_fast`: those of scorer y begin at y * m. The
+Models are numbered scorer by scorer, as in `rows`: those of scorer y begin at y * m. The
 compiler picks the form from the types.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import types
 from numba.extending import overload
 
-from loclin.engine.jit import jit
-from loclin.engine.rows import JIT_OPTIONS, add_outer, is_dense, score, squared_norm
+from loclin.engine.jit import OPTIONS, jit
+from loclin.engine.rows import add_outer, is_dense, score, squared_norm
 
 # So many rows must move a scorer before one matrix product is faster than as many loops.
 _WORTH_A_PRODUCT = 4
 
 
 def code_scores(X, rows, buffer, codes, W, scale, b, responses, out):
-    """Scores of the gathered rows: ``sum_j code_j (scale w_yj . x + b_yj)``, (len(rows), s).
+    """Scores of the gathered rows: ``sum_j code_j (scale w_yj . x + b_yj)``.
 
-    With CSR codes, `responses` tells what the models at a row say, without the codes: scorer by
-    scorer, in the order of the row's entries.
+    Parameters
+    ----------
+    X : compiled form of {ndarray, csr} of shape (n, d)
+    rows : ndarray of shape (n_batch,)
+        Rows of X in the batch.
+    buffer : ndarray of shape (>= n_batch, d)
+        These rows, gathered; not used for a sparse X.
+    codes : ndarray of shape (n, m) or (n, s, m), or parts of a CSR matrix (n, m)
+    W : ndarray of shape (s m, d), or (d, s m) for a sparse X
+    scale : float
+    b : ndarray of shape (s m,)
+    responses : ndarray of shape (>= n_batch, s m)
+        Overwritten. With CSR codes by what the models at a row say, without the codes: scorer by
+        scorer, in the order of the row's entries.
+    out : ndarray of shape (>= n_batch, s)
+        Overwritten by the scores.
     """
 
 
 def add_code(X, row, buffer, i, codes, y, first, W, step):
-    """Add ``step * code_y (x) x`` to the models that begin at `first`, x being gathered row i."""
+    """Add ``step * code_y (x) x`` to the models that begin at `first`, x being gathered row i.
+
+    Parameters
+    ----------
+    X, buffer, codes, W
+        See `code_scores`.
+    row, i : int
+        The row in X, and in the buffer.
+    y, first : int
+        The scorer, and its first model.
+    step : float
+    """
 
 
 def add_code_only(codes, row, y, first, b, step):
-    """Add ``step * code_y`` to the intercepts that begin at `first`."""
+    """Add ``step * code_y`` to the intercepts (s m,) that begin at `first`."""
 
 
 def add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
     """Add ``unit * slope * code_y (x) x`` of many gathered rows to scorer y by one product.
 
     False, with nothing done, where the forms have no such product.
+
+    Parameters
+    ----------
+    rows, buffer, codes, W
+        See `code_scores`.
+    slopes : ndarray of shape (>= n_batch, s)
+    y : int
+    unit, c : float
+    sum_W : ndarray of the shape of W, or empty
+        Gets c times what W gets.
+    room : tuple of ndarray or None
+        See `product_room`.
     """
 
 
 def product_room(X, codes, batch, m):
-    """Room for `add_product`: codes, rows, their product."""
+    """Room for `add_product`: codes (batch, m), rows (batch, d), their product (m, d); or None."""
 
 
 def squared_code(codes, row, y):
@@ -56,18 +95,31 @@ def squared_code(codes, row, y):
 
 
 def copy_codes(codes, row, out):
-    """Write the code of a row, shared by the scorers, as an array."""
+    """Write the code of a row, shared by the scorers, as an array (m,)."""
 
 
 def code_gram(X, rows, buffer, codes, local, extra, some_codes, gram):
-    """Kernel of the gathered rows: ``code . code' (x . x' + local) + extra``, for dense X."""
+    """Kernel of the gathered rows: ``code . code' (x . x' + local) + extra``, for dense X.
+
+    Parameters
+    ----------
+    X, rows, buffer
+        See `code_scores`.
+    codes : ndarray of shape (n, m), or parts of a CSR matrix (n, m)
+    local, extra : float
+        1 where there are such intercepts, else 0.
+    some_codes : ndarray of shape (>= n_batch, m)
+        Overwritten.
+    gram : ndarray of shape (>= n_batch, >= n_batch)
+        Overwritten by the kernel.
+    """
 
 
 def _ndim(codes) -> int:
     return codes.ndim if isinstance(codes, types.Array) else 0
 
 
-@overload(code_scores, jit_options=JIT_OPTIONS)
+@overload(code_scores, jit_options=OPTIONS)
 def _code_scores(X, rows, buffer, codes, W, scale, b, responses, out):
     if _ndim(codes) == 2 and is_dense(X):
         return _scores_along_the_batch
@@ -159,7 +211,7 @@ def _scores_of_few_models_and_features(X, rows, buffer, codes, W, scale, b, resp
             out[i, y] = total
 
 
-@overload(add_code, jit_options=JIT_OPTIONS)
+@overload(add_code, jit_options=OPTIONS)
 def _add_code(X, row, buffer, i, codes, y, first, W, step):
     if is_dense(X) and _ndim(codes):
         a_scorer = _ndim(codes) == 3
@@ -201,7 +253,7 @@ def _add_code(X, row, buffer, i, codes, y, first, W, step):
     return few_models_and_features
 
 
-@overload(add_code_only, jit_options=JIT_OPTIONS)
+@overload(add_code_only, jit_options=OPTIONS)
 def _add_code_only(codes, row, y, first, b, step):
     if _ndim(codes):
         a_scorer = _ndim(codes) == 3
@@ -220,7 +272,7 @@ def _add_code_only(codes, row, y, first, b, step):
     return few_models
 
 
-@overload(squared_code, jit_options=JIT_OPTIONS)
+@overload(squared_code, jit_options=OPTIONS)
 def _squared_code(codes, row, y):
     if _ndim(codes):
         a_scorer = _ndim(codes) == 3
@@ -244,7 +296,7 @@ def _squared_code(codes, row, y):
     return few_models
 
 
-@overload(product_room, jit_options=JIT_OPTIONS)
+@overload(product_room, jit_options=OPTIONS)
 def _product_room(X, codes, batch, m):
     if is_dense(X) and _ndim(codes):
         return lambda X, codes, batch, m: (
@@ -255,7 +307,7 @@ def _product_room(X, codes, batch, m):
     return lambda X, codes, batch, m: None
 
 
-@overload(add_product, jit_options=JIT_OPTIONS)
+@overload(add_product, jit_options=OPTIONS)
 def _add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
     if isinstance(room, types.NoneType):
         return lambda rows, buffer, codes, slopes, y, W, unit, sum_W, c, room: False
@@ -287,7 +339,7 @@ def _add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
     return product
 
 
-@overload(copy_codes, jit_options=JIT_OPTIONS)
+@overload(copy_codes, jit_options=OPTIONS)
 def _copy_codes(codes, row, out):
     if _ndim(codes):
 
@@ -306,7 +358,7 @@ def _copy_codes(codes, row, out):
     return few_models
 
 
-@overload(code_gram, jit_options=JIT_OPTIONS)
+@overload(code_gram, jit_options=OPTIONS)
 def _code_gram(X, rows, buffer, codes, local, extra, some_codes, gram):
     if not is_dense(X):
         return lambda X, rows, buffer, codes, local, extra, some_codes, gram: None
@@ -324,36 +376,63 @@ def _code_gram(X, rows, buffer, codes, local, extra, some_codes, gram):
     return dense
 
 
+class Intercepts(NamedTuple):
+    """Which intercepts there are: one for each model, one for each scorer."""
+
+    local: bool
+    extra: bool
+
+
 @jit
-def add_batch(X, rows, buffer, codes, slopes, W, b, g, unit, sum_W, c, local, room):
+def add_batch(X, rows, buffer, codes, slopes, weights, sums, progress, intercepts, room):
     """Add ``slope_y * code_y (x) [x; 1]`` of the gathered rows to every scorer y.
 
-    W gets `unit` times that, the local intercepts b (if `local`) and the global ones g just that.
-    Where sum_W is not empty, it gets c times what W gets.
+    Parameters
+    ----------
+    X : compiled form of {ndarray, csr} of shape (n, d)
+    rows : ndarray of shape (n_batch,)
+        Rows of X in the batch.
+    buffer : ndarray of shape (>= n_batch, d)
+        These rows, gathered; not used for a sparse X.
+    codes : ndarray of shape (n, m) or (n, s, m), or parts of a CSR matrix (n, m)
+    slopes : ndarray of shape (>= n_batch, s)
+    weights : Weights
+        ``scale * W``, b and g; moved in place.
+    sums : Weights
+        Where not empty, W gets c times what the weights get.
+    progress : Progress
+    intercepts : Intercepts
+    room : tuple of ndarray or None
+        See `product_room`.
     """
+    W, b, g = weights
+    dtype = b.dtype.type
+    unit, c = dtype(1.0 / progress.scale), dtype(progress.c)
+    averaging = sums.W.shape[0] > 0
     n, s = rows.shape[0], slopes.shape[1]
     m = b.shape[0] // s
-    found = np.zeros(s, np.int64)
+    moved = np.zeros(s, np.int64)
     for i in range(n):
         for y in range(s):
-            found[y] += slopes[i, y] != 0
+            moved[y] += slopes[i, y] != 0
     for y in range(s):
-        if found[y] >= _WORTH_A_PRODUCT and add_product(
-            rows, buffer, codes, slopes, y, W, unit, sum_W, c, room
+        if moved[y] >= _WORTH_A_PRODUCT and add_product(
+            rows, buffer, codes, slopes, y, W, unit, sums.W, c, room
         ):
-            found[y] = 0
+            moved[y] = 0
     for i in range(n):
         row = rows[i]
         for y in range(s):
             slope = slopes[i, y]
             if slope != 0:
-                if found[y]:
+                if moved[y]:
                     add_code(X, row, buffer, i, codes, y, y * m, W, unit * slope)
-                    if sum_W.shape[0] > 0:
-                        add_code(X, row, buffer, i, codes, y, y * m, sum_W, c * unit * slope)
-                if local:
+                    if averaging:
+                        add_code(X, row, buffer, i, codes, y, y * m, sums.W, c * unit * slope)
+                if intercepts.local:
                     add_code_only(codes, row, y, y * m, b, slope)
-                g[y] += slope
+                if intercepts.extra:
+                    g[y] += slope
 
 
 @jit

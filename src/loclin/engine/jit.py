@@ -10,21 +10,21 @@ from numba import njit
 
 # Sums may be reordered (so that they vectorise) and products contracted; NaN and inf keep
 # their meaning, because the solvers test for them.
-_FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
+OPTIONS = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 
 
-def jit(function: Callable[..., Any]) -> Any:
+def jit(function: Callable[..., Any], *, cache: bool = True) -> Any:
     """Compile `function` on its first call, without the GIL, and keep the result on disk.
 
     Where no cache folder can be written (a read-only installation in a home that cannot be
     written either), the function is compiled anew in every process instead of failing.
     """
     try:
-        return njit(nogil=True, cache=True, fastmath=_FASTMATH, error_model="numpy")(function)
+        return njit(cache=cache, error_model="numpy", **OPTIONS)(function)
     except RuntimeError as error:
         if "cannot cache" not in str(error):
             raise
-        return njit(nogil=True, fastmath=_FASTMATH, error_model="numpy")(function)
+        return njit(error_model="numpy", **OPTIONS)(function)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

@@ -16,11 +16,10 @@ from numba import types
 from numba.extending import overload
 from scipy import sparse
 
-from loclin.engine.jit import read_only
+from loclin.engine.jit import OPTIONS, read_only
 
 # Procedures keep weights as scale * W; below this they multiply the scale out.
 SMALLEST_SCALE = 1e-4
-JIT_OPTIONS = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 
 
 def compiled_form(X: Any) -> Any:
@@ -67,14 +66,14 @@ def is_dense(X) -> bool:
     return isinstance(X, types.Array)
 
 
-@overload(row_buffer, jit_options=JIT_OPTIONS)
+@overload(row_buffer, jit_options=OPTIONS)
 def _row_buffer(X, size, d):
     if is_dense(X):
         return lambda X, size, d: np.empty((size, d), X.dtype)
     return lambda X, size, d: np.empty((0, 0), X[0].dtype)
 
 
-@overload(gather, jit_options=JIT_OPTIONS)
+@overload(gather, jit_options=OPTIONS)
 def _gather(X, rows, buffer):
     if not is_dense(X):
         return lambda X, rows, buffer: None
@@ -88,7 +87,7 @@ def _gather(X, rows, buffer):
     return dense
 
 
-@overload(score, jit_options=JIT_OPTIONS)
+@overload(score, jit_options=OPTIONS)
 def _score(X, rows, buffer, W, first, m, out):
     if is_dense(X):
 
@@ -111,7 +110,7 @@ def _score(X, rows, buffer, W, first, m, out):
     return csr
 
 
-@overload(add_outer, jit_options=JIT_OPTIONS)
+@overload(add_outer, jit_options=OPTIONS)
 def _add_outer(X, row, buffer, i, coef, first, W, step):
     if is_dense(X):
 
@@ -134,7 +133,7 @@ def _add_outer(X, row, buffer, i, coef, first, W, step):
     return csr
 
 
-@overload(squared_norm, jit_options=JIT_OPTIONS)
+@overload(squared_norm, jit_options=OPTIONS)
 def _squared_norm(X, row):
     if is_dense(X):
 

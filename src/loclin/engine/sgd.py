@@ -1,4 +1,4 @@
-"""Stochastic gradient descent for locally linear SVMs with given codes (PEG-LLSVM).
+"""Stochastic gradient descent for locally linear SVMs, whoever writes the codes (PEG-LLSVM).
 
 Minimises, over the models ``W`` (s, m, d), ``b`` (s, m) and global intercepts ``g`` (s,),
 
@@ -6,126 +6,181 @@ Minimises, over the models ``W`` (s, m, d), ``b`` (s, m) and global intercepts `
     f_y(x) = sum_j code_yj(x) (w_yj . x + b_yj) + g_y,
 
 one against the rest (loss_i sums the losses of all scorers, each with a problem of its own) or with
-competing classes (Crammer and Singer).
+competing classes (Crammer and Singer). Codes are given, or written by a coder that learns too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.engine.averaging import AveragedWeights
+from loclin.engine.averaging import AveragedWeights, DescentModels
+from loclin.engine.coders import Coder, Given
 from loclin.engine.codes import squared_norms
 from loclin.engine.data import Rows
-from loclin.engine.losses import Loss
+from loclin.engine.procedure import Procedure
 from loclin.engine.rows import compiled_form
-from loclin.engine.sgd_pass import sgd_pass
+from loclin.engine.sgd_pass import PassSettings, sgd_pass, sgd_pass_in_memory
 from loclin.engine.streams import Stream
 
 # Rows of a stream that are coded at once.
 _STREAM_BLOCK = 10_000
 
 
-@dataclass
-class SGDSettings:
-    """What a pass needs to know besides the data.
+class SGD(AveragedWeights):
+    """The state of the descent.
 
-    `competing`: Crammer and Singer's loss instead of one against the rest. `local`, `extra`: are
-    there intercepts of the models, and of the scorers.
+    Parameters
+    ----------
+    X : {ndarray, csr} of shape (n, d)
+        Rows as the models see them; only kind, width and dtype are used.
+    n_scorers, n_models : int
+    settings : PassSettings
+    coder : Coder, default=None
+        What writes the codes; None where they are given.
     """
 
-    alpha: float
-    loss: Loss
-    batch_size: int
-    competing: bool
-    local: bool
-    extra: bool
-    penalize_intercept: bool
+    def __init__(
+        self, X: Any, n_scorers: int, n_models: int, settings: PassSettings,
+        coder: Coder | None = None,
+    ) -> None:  # fmt: skip
+        self.coder = Given() if coder is None else coder
+        self.n_at_rest = self.coder.n_at_rest
+        super().__init__(X, n_scorers, n_models, settings)
 
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the largest product of a batch."""
+        size = self.weights.W.size
+        size = size if self.coder.scores_all_models else size // self.n_scorers
+        return float(self.settings.batch_size * size)
 
-class SGD(AveragedWeights):
-    """The state of the descent; its settings are `SGDSettings`."""
+    def mean_squared_norm(self, X: Any, Z: Any) -> float:
+        """Mean squared norm of the implicit features, Z being the rows as the coder sees them."""
+        return mean_squared_feature_norm(X, self.coder.codes(Z), self.settings.intercepts.local)
 
-    def mean_squared_norm(self, X: Any, codes: Any) -> float:
-        """Mean squared norm of the implicit features."""
-        return mean_squared_norm(X, codes, self.settings.local)
-
-    def iterate(self, X: Any, codes: Any, y: NDArray[Any], weights: NDArray[Any],
-                rng: np.random.Generator, *, average: bool = False) -> float:  # fmt: skip
+    def iterate(
+        self, X: Any, Z: Any, y: NDArray[Any], row_weights: NDArray[Any],
+        rng: np.random.Generator, *, average: bool = False,
+    ) -> float:  # fmt: skip
         """One pass over the rows. Return the objective.
 
-        It is the running estimate gathered during the pass, with the penalty at its end.
+        It is the running estimate gathered during the pass, with the penalty at its end. Before the
+        first pass come those with the coder at rest.
         """
-        return self._pass(X, compiled_form(codes), None, y, weights, rng, average)
+        for _ in range(self.n_at_rest):
+            self._pass(X, Z, y, row_weights, rng, moves=False, average=False)
+        self.n_at_rest = 0
+        return self._pass(X, Z, y, row_weights, rng, moves=True, average=average)
 
-    def _pass(self, X: Any, codes: Any, anchors: Any, y: NDArray[Any], weights: NDArray[Any],
-              rng: np.random.Generator, average: bool) -> float:  # fmt: skip
-        if average:
-            self.begin_average()
-        s = self.settings
+    def _pass(
+        self, X: Any, Z: Any, y: NDArray[Any], row_weights: NDArray[Any],
+        rng: np.random.Generator, *, moves: bool, average: bool,
+    ) -> float:  # fmt: skip
+        settings = self.settings
+        coder = self.coder.begin_pass(Z, settings.batch_size, moves=moves, average=average)
+        sums, progress = self.begin_pass(average)
         order = rng.permutation(np.arange(len(y), dtype=np.int32))
-        self.t, averaged, total_loss = sgd_pass(
-            compiled_form(X), codes, anchors, y, weights, order, self.W, self.b, self.g,
-            self.sums if average else self.no_sums, self.averaged, self.t, s.alpha, int(s.loss),
-            s.competing, s.batch_size, s.local, s.extra, s.penalize_intercept,
-        )  # fmt: skip
-        if average:
-            self.averaged = averaged
-        return total_loss / float(weights.sum()) + self.penalty()
+        ours = type(coder).__module__.startswith("loclin.")
+        run = sgd_pass if ours else sgd_pass_in_memory
+        progress, total_loss = run(
+            compiled_form(X), coder, y, row_weights, order, self.weights, sums, progress, settings
+        )
+        self.end_pass(progress, average)
+        self.coder.end_pass(coder, average=average)
+        return total_loss / float(row_weights.sum()) + self.penalty()
+
+    def current(self) -> tuple[NDArray[Any], ...]:
+        """Mean of the iterates since averaging began, or the last one: W, b, g, the coder's."""
+        return *self.mean_weights(), *self.coder.current(self.averaged[1])
+
+    def fitted(self, t: int, *iterate: NDArray[Any]) -> DescentModels:
+        """Return what `current` gave as a fitted model."""
+        return self.coder.fitted(self.models(t, *iterate[:3]), *iterate[3:])
+
+    def forget_average(self) -> None:
+        """Begin averaging anew."""
+        self.forget_weights()
+        self.coder.forget_average()
 
 
-class SGDFit:
-    """The descent over rows held in memory."""
+class SGDFit(Procedure):
+    """The descent over rows held in memory.
 
-    gap: float | None = None  # the procedure knows none
+    Parameters
+    ----------
+    solver : SGD
+    rows : Rows
+        As the models see them.
+    Z : object
+        The rows as the coder sees them.
+    rng : Generator
+    passed : int, default=0
+        Rows, by the fits before.
+    """
 
-    def __init__(self, solver: SGD, rows: Rows, codes: Any, rng: np.random.Generator,
+    gap = None  # the procedure knows none
+
+    def __init__(self, solver: SGD, rows: Rows, Z: Any, rng: np.random.Generator,
                  passed: int = 0) -> None:  # fmt: skip
-        self.solver, self.rows, self.codes, self.rng = solver, rows, codes, rng
-        self.passed = passed  # rows, by the fits before
+        self.solver, self.rows, self.Z, self.rng = solver, rows, Z, rng
+        self.passed = passed
         solver.t += passed
+
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the scores of a batch."""
+        return self.solver.products
 
     def iterate(self, *, average: bool) -> float:
         """Pass over the rows once."""
         X, y, weights, _ = self.rows
         self.passed += len(y)
-        return self.solver.iterate(X, self.codes, y, weights, self.rng, average=average)
+        return self.solver.iterate(X, self.Z, y, weights, self.rng, average=average)
 
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
-        models = self.solver.models(*self.solver.current())
-        return models | {"t_": self.passed}
+    def result(self, *, final: bool = False) -> DescentModels:
+        """Return the model as it stands."""
+        return self.solver.fitted(self.passed, *self.solver.current())
 
 
 class SGDStream(Stream):
-    """The descent on rows that come once."""
+    """The descent on rows that come once.
 
-    def learn(self, rows: Rows, features: Callable[[Any], tuple[Any, Any]], alpha: float | None,
-              batch_size: int) -> tuple[float, float]:  # fmt: skip
-        """Learn from the rows, `features(X)` being X as trained on and the codes.
+    Parameters
+    ----------
+    solver : SGD
+    rng : Generator
+    views : callable
+        ``views(X)`` returns rows as the models see them, and as the coder does. It must not change,
+        as copies of the stream share it.
+    """
 
-        Returns alpha and the objective over the rows.
-        """
-        solver, n, total, used = self.solver, len(rows.y), 0.0, 0.0
-        solver.settings = replace(solver.settings, batch_size=batch_size)
+    def __init__(
+        self, solver: SGD, rng: np.random.Generator, views: Callable[[Any], tuple[Any, Any]]
+    ) -> None:
+        super().__init__(solver, rng)
+        self.views = views
+
+    def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
+        """Learn from the rows; return the objective over them."""
+        solver, n, total = self.solver, len(rows.y), 0.0
+        solver.settings = solver.settings._replace(batch_size=batch_size)
         for first in range(0, n, _STREAM_BLOCK):
             block = slice(first, first + _STREAM_BLOCK)
-            X, codes = features(rows.X[block])
-            norm2 = solver.mean_squared_norm(X, codes)
-            constant = float(solver.settings.extra)
-            used, weights = self.enter(X, rows.weights[block], norm2, alpha, constant)
-            solver.forget_average()
+            X, Z = self.views(rows.X[block])
+            norm2 = solver.mean_squared_norm(X, Z)
+            constant = float(solver.settings.intercepts.extra)
+            weights = self.enter(X, rows.weights[block], norm2, alpha, constant)
             labels = rows.y[block]
-            total += len(labels) * solver.iterate(X, codes, labels, weights, self.rng, average=True)
+            total += len(labels) * solver.iterate(X, Z, labels, weights, self.rng, average=True)
             self.fold(len(labels))
-        return used, total / n
+        return total / n
 
 
-def mean_squared_norm(X: Any, codes: Any, local: bool) -> float:
+def mean_squared_feature_norm(X: Any, codes: Any, local: bool) -> float:
     """Mean squared norm of the implicit features ``code (x) [x; local]``; 1 if all are zero."""
     n_scorers = codes.shape[1] if codes.ndim == 3 else 1
     norms = np.empty((n_scorers, X.shape[0]))

@@ -1,29 +1,46 @@
-"""Compiled pass of stochastic gradient descent for locally linear SVMs with given codes."""
+"""Compiled pass of stochastic gradient descent, whoever writes the codes."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from loclin.engine.codes import add_batch, code_scores, product_room
+from loclin.engine.coders import average_coder, move_coder, write_codes
+from loclin.engine.codes import Intercepts, add_batch, code_scores, product_room
+from loclin.engine.iterates import averaged, multiplied_out, shrunk
 from loclin.engine.jit import jit
 from loclin.engine.losses import loss_slope, loss_value
-from loclin.engine.moving_anchors import average_anchors, code_batch, move_anchors
-from loclin.engine.rows import SMALLEST_SCALE, gather, row_buffer
+from loclin.engine.rows import gather, row_buffer
+from loclin.engine.targets import sign_of
+
+
+class PassSettings(NamedTuple):
+    """What a pass needs to know besides the data.
+
+    `competing`: Crammer and Singer's loss instead of one against the rest.
+    """
+
+    alpha: float
+    loss: int
+    batch_size: int
+    competing: bool
+    intercepts: Intercepts
+    penalize_intercept: bool
 
 
 @jit
-def _find_slopes(rows, y, weights, scores, loss, competing, slopes):
+def _find_slopes(rows, y, row_weights, scores, loss, competing, slopes):
     """Losses of a batch, and what every row asks of every score; returns (losses, any slope).
 
-    One against the rest, every scorer has a problem of its own (one scorer: label 1 against 0).
-    Where the classes compete, the loss is that of the true class's lead over the best other.
+    One against the rest, every scorer has a problem of its own. Where the classes compete, the loss
+    is that of the true class's lead over the best other.
     """
     s = scores.shape[1]
     total, moved = 0.0, False
     for i in range(rows.shape[0]):
-        label, weight = y[rows[i]], weights[rows[i]]
+        label, weight = y[rows[i]], row_weights[rows[i]]
         if competing:
             rival, best = 0, -math.inf
             for k in range(s):
@@ -37,7 +54,7 @@ def _find_slopes(rows, y, weights, scores, loss, competing, slopes):
             moved |= slope != 0
         else:
             for k in range(s):
-                sign = 1.0 if label == (k if s > 1 else 1) else -1.0
+                sign = sign_of(label, k, s)
                 margin = sign * scores[i, k]
                 total += weight * loss_value(loss, margin)
                 slope = weight * loss_slope(loss, margin)
@@ -53,74 +70,67 @@ def row_losses(scores, y, loss, out):
     for i in range(scores.shape[0]):
         out[i] = 0
         for k in range(s):
-            sign = 1.0 if y[i] == (k if s > 1 else 1) else -1.0
-            out[i] += loss_value(loss, sign * scores[i, k])
+            out[i] += loss_value(loss, sign_of(y[i], k, s) * scores[i, k])
 
 
 @jit
-def sgd_pass(X, codes, anchors, y, weights, order, W, b, g, sums, averaged, t, alpha, loss,
-             competing, batch, local, extra, penalize_intercept):  # fmt: skip
+def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings):
     """One pass over the rows in `order`, in place: steps 1 / (alpha t), shrinkage (1 - 1 / t).
 
-    The rows of a batch are scored together, before any of them updates the weights; their steps
-    telescope to the last one's, 1 / (alpha t_end), and the old weights shrink by t_start / t_end.
-    With batch = 1 this is Algorithm 1 of LL-SVM. `local` and `extra` tell which intercepts there
-    are: one for each model, one for each scorer.
+    The rows of a batch are scored together, before any of them updates the weights; `iterates` has
+    the bookkeeping. With batches of one row this is Algorithm 1 of LL-SVM.
 
-    The weights are scale * W. Averaging keeps ``sums = sum of c * update`` where c sums the scales
-    before the update; then the sum of all iterates is c * W - sums.
+    Parameters
+    ----------
+    X : compiled form of {ndarray, csr} of shape (n, d)
+    coder : NamedTuple
+        See `coders`.
+    y, row_weights, order : ndarray of shape (n,)
+        Labels 0 .. c - 1, weights, and the order in which the rows come.
+    weights, sums : Weights
+        Moved; nothing is averaged where the sums are empty.
+    progress : Progress
+        With a scale of 1.
+    settings : PassSettings
 
-    Returns (t, averaged, sum of weighted losses); `averaged` is (c, number of steps).
+    Returns
+    -------
+    progress : Progress
+    total_loss : float
+        Sum of the weighted losses, as the rows met them.
     """
-    sum_W, sum_b, sum_g = sums
-    averaging = sum_b.shape[0] > 0
-    c, n_averaged = averaged
-    s, dtype = g.shape[0], b.dtype.type
-    buffer = row_buffer(X, batch, W.shape[1])
-    room = product_room(X, codes, batch, b.shape[0] // s)
+    b, g = weights.b, weights.g
+    dtype, batch, s = b.dtype.type, settings.batch_size, g.shape[0]
+    buffer = row_buffer(X, batch, weights.W.shape[1])
+    room = product_room(X, coder.codes, batch, b.shape[0] // s)
     responses = np.empty((batch, b.shape[0]), b.dtype)
     scores, slopes = np.empty((batch, s), b.dtype), np.empty((batch, s), b.dtype)
-    scale, total_loss = 1.0, 0.0
+    total_loss = 0.0
     for first in range(0, order.shape[0], batch):
         rows = order[first : min(first + batch, order.shape[0])]
         n = rows.shape[0]
         gather(X, rows, buffer)
-        code_batch(anchors, rows, codes)
-        code_scores(X, rows, buffer, codes, W, dtype(scale), b, responses, scores)
-        if extra:
+        write_codes(coder, rows)
+        scale = dtype(progress.scale)
+        code_scores(X, rows, buffer, coder.codes, weights.W, scale, b, responses, scores)
+        if settings.intercepts.extra:
             for i in range(n):
                 for k in range(s):
                     scores[i, k] += g[k]
-        losses, moved = _find_slopes(rows, y, weights, scores, loss, competing, slopes)
+        losses, moved = _find_slopes(
+            rows, y, row_weights, scores, settings.loss, settings.competing, slopes
+        )
         total_loss += losses
-
-        shrink = t / (t + n)
-        t += n
-        if shrink > 0.0:
-            scale *= shrink
-        else:
-            W[:] = 0
-        if penalize_intercept:
-            b *= dtype(shrink)
-            g *= dtype(shrink)
+        progress = shrunk(weights, progress, n, settings.penalize_intercept)
         if moved:
-            move_anchors(anchors, rows, codes, slopes, responses)
-            slopes *= dtype(1.0 / (alpha * t))
-            add_batch(X, rows, buffer, codes, slopes, W, b, g, dtype(1.0 / scale), sum_W, dtype(c),
-                      local, room)  # fmt: skip
-        if not extra:
-            g[:] = 0
-        if scale < SMALLEST_SCALE:
-            W *= dtype(scale)
-            c /= scale
-            scale = 1.0
-        if averaging:
-            c += scale * n
-            n_averaged += n
-            for j in range(b.shape[0]):
-                sum_b[j] += dtype(n) * b[j]
-            for k in range(s):
-                sum_g[k] += dtype(n) * g[k]
-            average_anchors(anchors, n)
-    W *= dtype(scale)
-    return t, (c / scale, n_averaged), total_loss
+            move_coder(coder, rows, slopes, responses)
+            slopes *= dtype(1.0 / (settings.alpha * progress.t))
+            add_batch(X, rows, buffer, coder.codes, slopes, weights, sums, progress,
+                      settings.intercepts, room)  # fmt: skip
+        progress = averaged(weights, sums, progress, n)
+        average_coder(coder, n)
+    return multiplied_out(weights, progress), total_loss
+
+
+# A coder from elsewhere: a cache on disk would have to find its class again in any later process.
+sgd_pass_in_memory = jit(sgd_pass.py_func, cache=False)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from loclin.engine.averaging import DescentModels
+from loclin.engine.losses import Loss
+from loclin.engine.procedure import StreamProcedure
 from loclin.engine.schedule import auto_alpha, stable_eta0, step_offset
 
 # First step of a stream: smaller than that of a fit, since with alpha falling as 1/n it stays.
 _STREAM_ETA0 = 1.0
 
 
-class Stream:
+class Stream(StreamProcedure):
     """A stochastic procedure on rows that come once.
 
     Unless given, alpha follows the rule of `auto_alpha` for the rows seen so far; then steps do not
@@ -24,30 +26,34 @@ class Stream:
     Parameters
     ----------
     solver : AveragedWeights
-        With `settings` (among them alpha and batch_size) and a step counter `t`.
+        Its settings have alpha, loss and batch_size.
     rng : Generator
     """
 
     def __init__(self, solver: Any, rng: np.random.Generator) -> None:
         self.solver, self.rng = solver, rng
-        self.n_seen = 0
         self.weight_sum = 0.0
         self.squared_norm_sum = 0.0
         self.n_averaged = 0
         self.mean: tuple[NDArray[Any], ...] | None = None
-        self.followed: tuple[float, float] | None = None
+        self.followed: tuple[float, int] | None = None
 
-    def follow(self, alpha: float, t: float) -> Self:
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the scores of a batch."""
+        return self.solver.products
+
+    def follow(self, alpha: float, t: int) -> Self:
         """Go on from a finished fit, whose models the solver has: its alpha, its step counter."""
-        self.followed = (alpha, float(t))
+        self.followed = alpha, t
         return self
 
     def enter(self, X: Any, weights: NDArray[Any], mean_squared_norm: float, alpha: float | None,
-              constant: float = 0.0) -> tuple[float, NDArray[Any]]:  # fmt: skip
-        """Count rows in, and set the solver's alpha and step.
+              constant: float = 0.0) -> NDArray[Any]:  # fmt: skip
+        """Count rows in, set the solver's alpha and step, and begin a new average.
 
-        `constant` is a part of the squared norms that the rule for alpha leaves out. Returns alpha,
-        and the weights in units of the mean weight so far.
+        `constant` is a part of the squared norms that the rule for alpha leaves out. Returns the
+        weights in units of the mean weight so far.
         """
         solver, n = self.solver, X.shape[0]
         if sparse.issparse(X) != solver.is_sparse:  # the stream has changed its kind
@@ -61,30 +67,33 @@ class Stream:
         if self.followed is not None:
             alpha, passed = self.followed
         else:
-            alpha, passed = alpha or auto_alpha(mean, self.n_seen), 0.0
-        settings = replace(solver.settings, alpha=alpha)
-        eta0 = stable_eta0(_STREAM_ETA0, settings.loss, settings.batch_size)
+            alpha, passed = alpha or auto_alpha(mean, self.n_seen), 0
+        settings = solver.settings._replace(alpha=alpha)
+        eta0 = stable_eta0(_STREAM_ETA0, Loss(settings.loss), settings.batch_size)
         solver.t = passed + self.n_seen - n + step_offset(alpha, mean + constant, eta0)
         solver.settings = settings
-        return alpha, weights * X.dtype.type(self.n_seen / self.weight_sum)
+        solver.forget_average()
+        return weights * X.dtype.type(self.n_seen / self.weight_sum)
 
     def fold(self, n: int) -> None:
         """Fold the mean iterate of the last n rows into the running average.
 
-        The average decays polynomially, with degree 3.
+        The average decays polynomially, with degree 3. It is a fresh array: models that were handed
+        out do not change.
         """
         block_mean = self.solver.current()
         if self.mean is None:
             self.mean = block_mean
         else:
             share = min(1.0, 4.0 * n / (self.n_averaged + 4.0 * n))
-            for mean, new in zip(self.mean, block_mean, strict=True):
-                mean += mean.dtype.type(share) * (new - mean)
+            self.mean = tuple(
+                mean + mean.dtype.type(share) * (new - mean)
+                for mean, new in zip(self.mean, block_mean, strict=True)
+            )
         self.n_averaged += n
+        self.solver.forget_average()
 
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
-        solver = self.solver
-        models = solver.models(*(self.mean or solver.current()))
-        before = int(self.followed[1]) if self.followed else 0
-        return models | {"n_iter_": 1, "t_": self.n_seen + before}
+    def result(self, *, final: bool = False) -> DescentModels:
+        """Return the model as it stands."""
+        before = self.followed[1] if self.followed else 0
+        return self.solver.fitted(self.n_seen + before, *(self.mean or self.solver.current()))

@@ -1,16 +1,14 @@
 """What every locally linear classifier shares: the road from data to a fitted model and back.
 
-A fit walks validate -> iterate -> attributes. A subclass supplies the iterations (`_begin_fit`,
-`_continue_stream`), the scores (`_class_scores`) and the codes (`_codes`); it never overrides what
-is concrete here.
+`fit` walks validate -> weigh -> start -> iterate -> attributes, and `partial_fit` the same for rows
+that come once. A model supplies what `LocallyLinearClassifier` lists as abstract, and overrides
+nothing that is concrete.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -21,13 +19,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from loclin.engine.data import Rows
+from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.scores import combine_models, difference, winners
 from loclin.engine.threads import threads_for
+from loclin.fitting.atomic import atomic
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from loclin.fitting.checks import canonical, check_feature_scale, check_shared_parameters
-from loclin.fitting.iterations import Iterations, Plateau, warn_of_gap
-from loclin.fitting.rows import LARGEST_BATCH, auto_batch_size, hold_out, weigh
+from loclin.fitting.iterations import Plateau, warn_of_gap
+from loclin.fitting.rows import auto_batch_size, hold_out, weigh
 from loclin.fitting.strength import chosen_factor
 from loclin.fitting.targets import (
     class_weights,
@@ -40,57 +40,57 @@ from loclin.fitting.targets import (
 
 
 def _can_stream(classifier: LocallyLinearClassifier) -> bool:
-    classifier._check_stream()
+    refusal = classifier._stream_refusal()
+    if refusal is not None:
+        raise AttributeError(refusal)
     return True
 
 
 class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
-    """Abstract locally linear classifier."""
+    """Abstract locally linear classifier.
 
+    A model supplies the checks of its parameters, where its procedures start, its scores and its
+    codes. `fit` and `partial_fit` are atomic, so nothing that an attribute holds may be changed in
+    place.
+    """
+
+    local_coef_: NDArray[Any]  # shape: (s, m, d)
+    local_intercept_: NDArray[Any]  # shape: (s, m)
+    intercept_: NDArray[Any]  # shape: (s,)
     classes_: NDArray[Any]
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
-    _multilabel = False  # is it?
     _scores_tell_finite = False  # has every row with NaN or infinity such a score?
-    _stream: Any  # what a subclass keeps between the calls of partial_fit
-    _rng: np.random.Generator
     _alpha_unit = 1.0  # strength of the rule for alpha, in that of most
-    _factor = 1.0  # on the rule, chosen in the fit
+    _multilabel = False  # has a row several labels?
+    _factor = 1.0  # on the rule for alpha, chosen in the fit
+    _kept: Any = None  # what a fit that goes on needs besides the attributes
+    _stream: StreamProcedure | None = None
 
-    def _check_stream(self) -> None:
-        """Raise AttributeError where the parameters leave no way to learn from a stream."""
-
-    def _trial(self) -> dict[str, Any] | None:
-        """Return parameters of the fits that choose alpha on few rows; None: no such fits."""
-        return {}
-
-    def _finish(self, rows: Rows) -> None:
-        """Do what is left once the iterations are over and their attributes are set."""
-
-    # What a subclass supplies.
+    # What a model supplies.
 
     @abstractmethod
     def _check_parameters(self) -> None:
-        """Raise where a parameter of the subclass is not valid."""
+        """Raise where a parameter of the model is not valid."""
 
     @abstractmethod
-    def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> Iterations:
-        """Prepare the iterations, the first ones (the start) included."""
+    def _stream_refusal(self) -> str | None:
+        """Tell why the parameters leave no way to learn from a stream; None where they do."""
 
     @abstractmethod
-    def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
-        """Learn from some more rows of a stream, and set the fitted attributes."""
+    def _trial(self) -> dict[str, Any] | None:
+        """Return parameters of the fits that choose alpha on few rows; None: no such fits."""
 
     @abstractmethod
-    def _n_local_models(self) -> int:
-        """Local models that a row is scored by in training, of all scorers together."""
+    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
+        """Begin a fit, or go on from the fitted attributes and `_kept` if it is continued."""
 
     @abstractmethod
-    def _class_scores(self, X: Any) -> NDArray[Any]:
-        """Scores of the s scorers: (n, s)."""
+    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
+        """Begin a stream, these being its first rows; go on from a fit before, if there is one."""
 
-    def _class_ranks(self, X: Any) -> NDArray[Any]:
-        """Numbers in the order of each row's scores, if they are found faster: (n, s)."""
-        return self._class_scores(X)
+    @abstractmethod
+    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
+        """Scores of the s scorers, (n, s); for `ranks` any numbers in the order of these."""
 
     @abstractmethod
     def _codes(self, X: Any) -> Any:
@@ -98,6 +98,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     # What the user calls.
 
+    @atomic
     @with_callbacks
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -124,8 +125,10 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         """
         self._check_parameters()
         check_shared_parameters(self)
-        continued = bool(self.warm_start) and hasattr(self, "local_coef_")
+        continued = bool(self.warm_start) and self._is_fitted()
         old_classes = self.classes_ if continued else None
+        if not continued:
+            self._forget_fit()
         data, target = self._validate_rows(X, y, reset=not continued)
         classes, labels = find_classes(target)
         if old_classes is not None and not np.array_equal(old_classes, classes):
@@ -143,10 +146,16 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         held_out = None
         if self.early_stopping:
             rows, held_out = hold_out(rows, self.validation_fraction, self._seed())
-        self._run(rows, held_out, rng, weighted=sample_weight is not None)
+        seen = {
+            "X": rows.X,
+            "y": lambda: rows.y if self._multilabel else self.classes_[rows.y],
+            "metadata": {"sample_weight": None if sample_weight is None else rows.weights},
+        }
+        self._iterate(rows, held_out, rng, seen, continued)
         return self
 
     @available_if(_can_stream)
+    @atomic
     def partial_fit(
         self,
         X: ArrayLike,
@@ -186,19 +195,14 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
                 "class_weight='balanced' needs the class counts of all the data, which a stream "
                 "does not tell. Pass a dict of weights, or sample_weight."
             )
-        first = not hasattr(self, "local_coef_")
+        first = not self._is_fitted()
         self.classes_ = classes_of_stream(classes, None if first else self.classes_)
-        if first:
-            self._stream, self._rng = None, self._generator()
-        elif not hasattr(self, "_rng"):
-            self._rng = self._generator()
         data, target = self._validate_rows(X, y, reset=first)
         labels = in_classes(target, self.classes_)
         self._multilabel = labels.ndim == 2
         rows = weigh(data, labels, self._class_weights(None), sample_weight, unit=False)
         if len(rows.y):
-            self._continue_stream(rows, self._rng)
-            self._check_finite()
+            self._learn(rows)
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
@@ -212,7 +216,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return self._decisions(self._scores_of(X, self._class_scores))
+        return self._decisions(self._scores_of(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Class labels of the rows.
@@ -225,7 +229,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         -------
         labels : ndarray of shape (n_samples,)
         """
-        found = winners(self._scores_of(X, self._class_ranks), self._multilabel)
+        found = winners(self._scores_of(X, ranks=True), self._multilabel)
         return found if self._multilabel else self.classes_[found]
 
     def local_weights(self, X: ArrayLike) -> Any:
@@ -290,17 +294,17 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         return X, y
 
     def _validate_new(self, X: Any, finite: bool = True) -> Any:
-        check_is_fitted(self, "local_coef_")
+        check_is_fitted(self, "intercept_")
         return canonical(validate_data(self, X, reset=False, accept_sparse="csr", order="C",
                          dtype=self.local_coef_.dtype, ensure_all_finite=finite))  # fmt: skip
 
-    def _scores_of(self, X: Any, score: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
+    def _scores_of(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
         """Score of every scorer, of rows that are checked."""
         if not self._scores_tell_finite:
-            return score(self._validate_new(X))
+            return self._class_scores(self._validate_new(X), ranks=ranks)
         rows = self._validate_new(X, finite=False)
         with np.errstate(invalid="ignore", over="ignore"):
-            scores = score(rows)
+            scores = self._class_scores(rows, ranks=ranks)
             if not np.isfinite(scores.sum()):  # the rows may be, and only the scores too large
                 self._validate_new(X)
         return scores
@@ -321,30 +325,49 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     def _batch_size(self, n_samples: int) -> int:
         return auto_batch_size(n_samples) if self.batch_size == "auto" else int(self.batch_size)
 
-    def _threads(self, X: Any) -> AbstractContextManager[Any]:
-        """Limit the threads of small products; to be entered around the iterations."""
-        batch_size = LARGEST_BATCH if self.batch_size == "auto" else int(self.batch_size)
-        return threads_for(float(batch_size) * X.shape[1] * self._n_local_models())
+    def _is_fitted(self) -> bool:
+        return "intercept_" in vars(self)
 
-    def _accuracy(self, attributes: dict[str, Any], rows: Rows) -> float:
-        """Weighted accuracy of the model with these attributes."""
+    def _forget_fit(self) -> None:
+        """Remove the attributes of an earlier fit."""
+        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
+            delattr(self, name)
+
+    def _adopt(self, model: FittedModel) -> None:
+        """Let the fields of a fitted model be attributes."""
+        for name, value in model.attributes().items():
+            setattr(self, name, value)
+
+    def _accuracy(self, fitted: FittedModel, rows: Rows) -> float:
+        """Weighted accuracy of the classifier with this model."""
         model = copy(self)
-        for name, value in attributes.items():
-            setattr(model, name, value)
+        model._adopt(fitted)
         found = winners(model._class_scores(rows.X), self._multilabel)
         return float(np.average(share_right(found, rows.y), weights=rows.weights))
 
-    def _run(self, rows: Rows, held_out: Rows | None, rng: np.random.Generator,
-             *, weighted: bool) -> None:  # fmt: skip
+    def _learn(self, rows: Rows) -> None:
+        """Learn from rows of a stream, on a copy of what the calls before have left."""
+        if self._stream is None:
+            self._stream = self._start_stream(rows, self._generator())
+        else:
+            self._stream = deepcopy(self._stream)
+        stream = self._stream
+        alpha = None if isinstance(self.alpha, str) else float(self.alpha)
+        with threads_for(stream.products):
+            objective = stream.learn(rows, alpha, self._batch_size(stream.n_seen + len(rows.y)))
+        self._adopt(stream.result(final=True))
+        self._kept = stream.kept
+        self.objective_, self.n_iter_ = [objective], 1
+        self._check_finite()
+
+    def _iterate(
+        self, rows: Rows, held_out: Rows | None, rng: np.random.Generator, seen: dict[str, Any],
+        continued: bool,
+    ) -> None:  # fmt: skip
         """Iterate until max_iter, or until a plateau and then `average` iterations more."""
-        seen = {
-            "X": rows.X,
-            "y": lambda: rows.y if self._multilabel else self.classes_[rows.y],
-            "metadata": {"sample_weight": rows.weights if weighted else None},
-        }
         context = self._init_callback_context(max_subtasks=self.max_iter)
         context.call_on_fit_task_begin(estimator=self, **seen)
-        iterations = self._begin_fit(rows, rng)
+        procedure = self._start(rows, rng, continued=continued)
         plateau = Plateau(self.tol, self.n_iter_no_change)
         self.objective_: list[float] = []
         self.validation_scores_: list[float] = []
@@ -353,12 +376,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             done = len(self.objective_)
             task = context.subcontext(task_name="iteration")
             task.call_on_fit_task_begin(estimator=self, **seen)
-            with self._threads(rows.X):
-                objective = iterations.iterate(average=done >= last - self.average)
+            with threads_for(procedure.products):
+                objective = procedure.iterate(average=done >= last - self.average)
             self.objective_.append(objective)
             watched, report = objective, f"objective {objective:.6g}"
             if held_out is not None:
-                accuracy = self._accuracy(iterations.attributes(), held_out)
+                accuracy = self._accuracy(procedure.result(), held_out)
                 self.validation_scores_.append(accuracy)
                 watched, report = -accuracy, f"{report}, validation accuracy {accuracy:.4f}"
             if self.verbose:
@@ -366,21 +389,22 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             if not np.isfinite(objective):
                 break
             stop = task.call_on_fit_task_end(
-                estimator=self, reconstruction_attributes=iterations.attributes, **seen
+                estimator=self,
+                reconstruction_attributes=lambda: procedure.result().attributes(),
+                **seen,
             )
-            if iterations.gap is None:
+            if procedure.gap is None:
                 if not stopping and (stop or plateau.reached(watched)):
                     stopping, last = True, min(self.max_iter, done + 1 + self.average)
-            elif stop or iterations.gap <= self.tol or (held_out and plateau.reached(watched)):
+            elif stop or procedure.gap <= self.tol or (held_out and plateau.reached(watched)):
                 stopping = True
                 break
         self.n_iter_ = len(self.objective_)
-        for name, value in iterations.attributes().items():
-            setattr(self, name, value)
+        self._adopt(procedure.result(final=True))
         self._check_finite()
-        self._finish(rows)
+        self._kept = procedure.kept
         if not stopping:
-            warn_of_gap(iterations, self.max_iter, self.tol)
+            warn_of_gap(procedure.gap, self.max_iter, self.tol)
         context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **seen)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -398,11 +422,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def _check_finite(self) -> None:
         learned = (self.local_coef_, self.local_intercept_, self.objective_[-1])
-        if all(np.isfinite(values).all() for values in learned):
-            return
-        for name in ("local_coef_", "local_intercept_", "intercept_"):
-            self.__dict__.pop(name, None)
-        raise ValueError(
-            "Training overflowed: some weights are no longer finite. Scale the features first, for "
-            "example with make_pipeline(StandardScaler(), ...), or raise alpha."
-        )
+        if not all(np.isfinite(values).all() for values in learned):
+            raise ValueError(
+                "Training overflowed: some weights are no longer finite. Scale the features first, "
+                "for example with make_pipeline(StandardScaler(), ...), or raise alpha."
+            )

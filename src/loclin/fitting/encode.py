@@ -1,9 +1,10 @@
-"""How classifiers use codings: fit one, and write codes in the forms that solvers take."""
+"""How classifiers use codings: fit one, and write codes in the forms that procedures take."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,3 +81,31 @@ def encode(coding: Any, X: Any) -> Any:
     if codes.nnz > _DENSE * np.prod(codes.shape, dtype=float):
         return codes.toarray().astype(X.dtype, copy=False)
     return canonical(sparse.csr_matrix(codes, dtype=X.dtype))
+
+
+@dataclass(frozen=True)
+class Views:
+    """Rows as the models see them, and as the coder does.
+
+    Parameters
+    ----------
+    coding : transformer or None
+        Fitted; None where the coder codes the rows itself.
+    linear : bool
+        Whether the models are linear. Those that say constants see a column of ones.
+    """
+
+    coding: Any
+    linear: bool
+
+    def of_models(self, X: Any) -> Any:
+        """Rows as the models see them."""
+        return X if self.linear else np.ones((X.shape[0], 1), X.dtype)
+
+    def __call__(self, X: Any) -> tuple[Any, Any]:
+        """Rows as the models see them; their codes, or the rows again."""
+        return self.of_models(X), X if self.coding is None else encode(self.coding, X)
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Nothing here changes: copies of a stream share it."""
+        return self

@@ -1,27 +1,16 @@
-"""A running fit: what it offers, and when it has gone far enough."""
+"""When a running fit has gone far enough, and procedures whose models say constants."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-
-class Iterations(Protocol):
-    """A running fit: each call of `iterate` passes over the data once."""
-
-    @property
-    def gap(self) -> float | None:
-        """Duality gap over the objective; None where the solver has none."""
-
-    def iterate(self, *, average: bool) -> float:
-        """Run one iteration and return the objective; average its iterates if asked."""
-
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
+from loclin.engine.data import Rows
+from loclin.engine.procedure import LocalModels, Procedure, StreamProcedure
 
 
 @dataclass
@@ -40,39 +29,60 @@ class Plateau:
         return self.waited >= self.patience
 
 
-def warn_of_gap(iterations: Iterations, max_iter: int, tol: float) -> None:
+def warn_of_gap(gap: float | None, max_iter: int, tol: float) -> None:
     """Warn where a duality gap is above `tol` after all iterations."""
-    if iterations.gap is not None and iterations.gap > tol:
+    if gap is not None and gap > tol:
         warnings.warn(
-            f"The duality gap is {iterations.gap:.2g} of the objective after max_iter={max_iter} "
+            f"The duality gap is {gap:.2g} of the objective after max_iter={max_iter} "
             f"passes, above tol={tol:g}. Scale the features, raise alpha, max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=7,
         )
 
 
-class WeightsOnCodes:
-    """Iterations over a column of ones: their weights are the constants that the models say."""
+class Constants(Procedure, StreamProcedure):
+    """A procedure over a column of ones: its weights are the constants that the models say.
 
-    def __init__(self, iterations: Any, n_features: int) -> None:
-        self.iterations, self.n_features = iterations, n_features
+    Parameters
+    ----------
+    inner : Procedure or StreamProcedure
+    n_features : int
+        Of the rows, of which the models see nothing.
+    """
+
+    def __init__(self, inner: Any, n_features: int) -> None:
+        self.inner, self.n_features = inner, n_features
+
+    @property
+    def products(self) -> float:
+        """Multiply-adds of a typical product."""
+        return self.inner.products
 
     @property
     def gap(self) -> float | None:
-        """Duality gap over the objective; None where the solver has none."""
-        return self.iterations.gap
+        """Duality gap over the objective; None where the procedure knows none."""
+        return self.inner.gap
+
+    @property
+    def kept(self) -> Any:
+        """What a fit that goes on needs."""
+        return self.inner.kept
 
     def iterate(self, *, average: bool) -> float:
         """Run one iteration."""
-        return self.iterations.iterate(average=average)
+        return self.inner.iterate(average=average)
 
-    def learn(self, *arguments: Any) -> Any:
+    def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from some more rows of a stream."""
-        return self.iterations.learn(*arguments)
+        self.n_seen += len(rows.y)
+        return self.inner.learn(rows, alpha, batch_size)
 
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands, with models that see nothing of X."""
-        found = self.iterations.attributes()
-        weights = np.ascontiguousarray(found["local_coef_"][:, :, 0])
-        nothing = np.broadcast_to(np.zeros((), weights.dtype), (*weights.shape, self.n_features))
-        return found | {"local_coef_": nothing, "local_intercept_": weights}
+    def result(self, *, final: bool = False) -> LocalModels:
+        """Return the model as it stands, with weights of zero."""
+        found = self.inner.result(final=final)
+        constants = np.ascontiguousarray(found.local_coef[:, :, 0])
+        zeros = np.broadcast_to(np.zeros((), constants.dtype), (*constants.shape, self.n_features))
+        return replace(found, local_coef=zeros, local_intercept=constants)
+
+
+Iterations = Procedure  # until all models take the new road

@@ -9,21 +9,26 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from loclin.codings import SoftAssignmentCoding
+from loclin.engine.codes import Intercepts
 from loclin.engine.data import Rows
-from loclin.engine.losses import LOSSES
+from loclin.engine.losses import LOSSES, losses_for
+from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.schedule import stable_eta0, step_offset
 from loclin.engine.scores import coded_scores
-from loclin.engine.sgd import SGD, SGDFit, SGDSettings, SGDStream, mean_squared_norm
+from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
+from loclin.engine.sgd_pass import PassSettings
+from loclin.engine.targets import signs_of
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_n_jobs, check_number, check_option
 from loclin.fitting.encode import (
+    Views,
     belongs_to_classes,
     check_classes,
     check_coding,
     encode,
     fitted_coding,
 )
-from loclin.fitting.iterations import Iterations, WeightsOnCodes
+from loclin.fitting.iterations import Constants
 from loclin.fitting.strength import check_alpha
 from loclin.llsvm.dual import BinaryDual, CompetingDual, DualFit, DualProblem
 
@@ -213,13 +218,15 @@ class LLSVMClassifier(LocallyLinearClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    alpha_: float
+
     def _check_parameters(self) -> None:
         if self.coding is not None:
             check_coding("coding", self.coding)
         check_option("solver", self.solver, {"dual_cd", "sgd"})
         check_option("weights", self.weights, {"linear", "constant"})
         check_option("bias", self.bias, {"local", "global"})
-        check_option("loss", self.loss, LOSSES)
+        check_option("loss", self.loss, losses_for("descent"))
         check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
         check_alpha(self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
@@ -230,7 +237,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
 
     def _check_dual(self) -> None:
         competing = self.multi_class == "crammer_singer"
-        losses = {"hinge"} if competing else {"hinge", "squared_hinge"}
+        losses = losses_for("competing dual" if competing else "dual")
         if self.loss not in losses:
             raise ValueError(
                 f"loss={self.loss!r} with multi_class={self.multi_class!r} needs solver='sgd'; "
@@ -246,38 +253,47 @@ class LLSVMClassifier(LocallyLinearClassifier):
                 "solver='dual_cd' takes a coding that the classes share, or multi_class='ovr'."
             )
 
-    def _check_stream(self) -> None:
-        if self.solver != "sgd":
-            raise AttributeError(
-                f"partial_fit needs solver='sgd'; solver={self.solver!r} must see all rows."
-            )
+    def _stream_refusal(self) -> str | None:
+        if self.solver == "sgd":
+            return None
+        return f"partial_fit needs solver='sgd'; solver={self.solver!r} must see all rows."
 
-    def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> Iterations:
-        continued = bool(self.warm_start) and hasattr(self, "local_coef_")
+    def _trial(self) -> dict[str, Any]:
+        return {}
+
+    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         if not continued:
             self._fit_coding(rows, rng)
-        X, codes = self._features(rows.X)
-        norm2 = mean_squared_norm(X, codes, self._has_local)
-        self.alpha_ = self._strength(norm2, len(rows.y))
-        trained = Rows(X, rows.y, rows.weights)
-        fit: Any
+        X, codes = self._views(rows.X)
+        norm2 = mean_squared_feature_norm(X, codes, self._intercepts.local)
+        alpha = self._strength(norm2, len(rows.y))
+        seen = Rows(X, rows.y, rows.weights)
         if self.solver == "dual_cd":
-            fit = self._begin_dual(trained, codes, rng)
+            fit: Procedure = self._start_dual(seen, codes, alpha, rng, continued=continued)
         else:
-            solver = self._sgd(X, codes, len(rows.y))
-            settings = solver.settings
-            eta0 = stable_eta0(self.eta0, settings.loss, settings.batch_size)
-            solver.t = step_offset(self.alpha_, norm2 + self._has_global, eta0)
-            passed = getattr(self, "t_", 0) if continued else 0
-            if continued:
-                solver.set_models(*self._trained_models())
-            fit = SGDFit(solver, trained, codes, rng, passed)
-        return fit if self.weights == "linear" else WeightsOnCodes(fit, rows.X.shape[1])
+            fit = self._start_sgd(seen, codes, alpha, norm2, rng, continued=continued)
+        return fit if self.weights == "linear" else Constants(fit, rows.X.shape[1])
 
-    def _begin_dual(self, rows: Rows, codes: Any, rng: np.random.Generator) -> DualFit:
+    def _start_sgd(
+        self, rows: Rows, codes: Any, alpha: float, norm2: float, rng: np.random.Generator, *,
+        continued: bool,
+    ) -> SGDFit:  # fmt: skip
+        solver = self._sgd(rows.X, codes, alpha, len(rows.y))
+        settings = solver.settings
+        eta0 = stable_eta0(self.eta0, LOSSES[self.loss], settings.batch_size)
+        solver.t = step_offset(alpha, norm2 + settings.intercepts.extra, eta0)
+        passed = 0
+        if continued:
+            passed = getattr(self, "t_", 0)
+            solver.set_models(*self._trained_models())
+        return SGDFit(solver, rows, codes, rng, passed)
+
+    def _start_dual(
+        self, rows: Rows, codes: Any, alpha: float, rng: np.random.Generator, *, continued: bool
+    ) -> DualFit:
         X, y, weights, _ = rows
-        shared = {"local": self._has_local, "extra": self._has_global}
-        starts = (getattr(self, "_dual", None) if self.warm_start else None) or []
+        has = self._intercepts._asdict()
+        starts = (self._kept if continued else None) or []
         competing = self.multi_class == "crammer_singer"
         n, n_classes = len(y), len(self.classes_)
         shape = (n, n_classes) if competing else (n,)
@@ -287,38 +303,29 @@ class LLSVMClassifier(LocallyLinearClassifier):
         if competing:
             start = starts[0] if starts else None
             problems.append(
-                CompetingDual(X, codes, y, n_classes, weights, self.alpha_, start=start, **shared)
+                CompetingDual(X, codes, y, n_classes, weights, alpha, start=start, **has)
             )
         else:
+            signs = signs_of(y, self._n_scorers)
             for k in range(self._n_scorers):
-                target = np.where(y == (k if self._n_scorers > 1 else 1), 1.0, -1.0)
                 of_class = codes if codes.ndim == 2 else codes[:, k]
                 start = starts[k] if starts else None
                 problems.append(
-                    BinaryDual(X, of_class, target, weights, self.alpha_, LOSSES[self.loss],
-                               start=start, **shared)
+                    BinaryDual(X, of_class, signs[:, k], weights, alpha, LOSSES[self.loss],
+                               start=start, **has)
                 )  # fmt: skip
         return DualFit(problems, self.tol, rng, self.n_jobs, keep_dual=bool(self.warm_start))
 
-    def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
-        if not hasattr(self, "local_coef_"):
+    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
+        continued = self._is_fitted()
+        if not continued:
             self._fit_coding(rows, rng)
-        if self._stream is None:
-            solver = self._sgd(*self._features(rows.X[:1]), len(rows.y))
-            self._stream = SGDStream(solver, rng)
-            if hasattr(self, "local_coef_"):
-                solver.set_models(*self._trained_models())
-                self._stream.follow(self.alpha_, getattr(self, "t_", 0))
-        alpha = None if isinstance(self.alpha, str) else float(self.alpha)
-        batch_size = self._batch_size(self._stream.n_seen + len(rows.y))
-        with self._threads(rows.X):
-            self.alpha_, objective = self._stream.learn(rows, self._features, alpha, batch_size)
-        self.objective_ = [objective]
-        stream = self._stream
-        if self.weights == "constant":
-            stream = WeightsOnCodes(stream, rows.X.shape[1])
-        for name, value in stream.attributes().items():
-            setattr(self, name, value)
+        solver = self._sgd(*self._views(rows.X[:1]), 1.0, len(rows.y))
+        stream = SGDStream(solver, rng, self._views)
+        if continued:
+            solver.set_models(*self._trained_models())
+            stream.follow(self.alpha_, getattr(self, "t_", 0))
+        return stream if self.weights == "linear" else Constants(stream, rows.X.shape[1])
 
     def _fit_coding(self, rows: Rows, rng: np.random.Generator) -> None:
         coding = _default_coding(len(rows.y)) if self.coding is None else self.coding
@@ -328,34 +335,28 @@ class LLSVMClassifier(LocallyLinearClassifier):
         self.coding_ = fitted
 
     @property
-    def _has_local(self) -> bool:
-        return self.bias == "local" and self.weights == "linear"
-
-    @property
-    def _has_global(self) -> bool:
-        return self.bias == "global"
+    def _intercepts(self) -> Intercepts:
+        local = self.bias == "local" and self.weights == "linear"
+        return Intercepts(local=local, extra=self.bias == "global")
 
     @property
     def _n_scorers(self) -> int:
         competing = self.multi_class == "crammer_singer" or belongs_to_classes(self.coding_)
         return 1 if len(self.classes_) == 2 and not competing else len(self.classes_)
 
-    def _n_local_models(self) -> int:
-        return self._n_scorers * self._n_codes if self.solver == "sgd" else 0
+    @property
+    def _views(self) -> Views:
+        return Views(self.coding_, self.weights == "linear")
 
-    def _features(self, X: Any) -> tuple[Any, Any]:
-        """Rows as they are trained on, and their codes: constant weights see a column of ones."""
-        codes = encode(self.coding_, X)
-        self._n_codes = codes.shape[-1]
-        return (X if self.weights == "linear" else np.ones((X.shape[0], 1), X.dtype)), codes
-
-    def _sgd(self, X: Any, codes: Any, n_samples: int) -> SGD:
-        settings = SGDSettings(
-            alpha=getattr(self, "alpha_", 1.0), loss=LOSSES[self.loss],
+    def _sgd(self, X: Any, codes: Any, alpha: float, n_samples: int) -> SGD:
+        settings = PassSettings(
+            alpha=alpha,
+            loss=int(LOSSES[self.loss]),
             batch_size=self._batch_size(n_samples),
-            competing=self.multi_class == "crammer_singer", local=self._has_local,
-            extra=self._has_global, penalize_intercept=bool(self.penalize_intercept),
-        )  # fmt: skip
+            competing=self.multi_class == "crammer_singer",
+            intercepts=self._intercepts,
+            penalize_intercept=bool(self.penalize_intercept),
+        )
         return SGD(X, self._n_scorers, codes.shape[-1], settings)
 
     def _trained_models(self) -> tuple[NDArray[Any], ...]:
@@ -365,12 +366,12 @@ class LLSVMClassifier(LocallyLinearClassifier):
                 f"multi_class={self.multi_class!r} differs from that of the fit that is to go on. "
                 "Leave it as it was, or start afresh with warm_start=False."
             )
-        extra = self.intercept_ * self._has_global
+        extra = self.intercept_ * self._intercepts.extra
         if self.weights == "linear":
-            return self.local_coef_, self.local_intercept_ * self._has_local, extra
+            return self.local_coef_, self.local_intercept_ * self._intercepts.local, extra
         return self.local_intercept_[:, :, None], np.zeros_like(self.local_intercept_), extra
 
-    def _class_scores(self, X: Any) -> NDArray[Any]:
+    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
         codes = encode(self.coding_, X)
         coef = self.local_coef_ if self.weights == "linear" else None
         return coded_scores(X, codes, coef, self.local_intercept_) + self.intercept_

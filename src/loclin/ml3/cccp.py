@@ -11,34 +11,32 @@ convex problem that remains (equation 13).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.engine.averaging import AveragedWeights
-from loclin.engine.losses import Loss, loss_value
+from loclin.engine.averaging import AveragedWeights, DescentModels
+from loclin.engine.losses import loss_value
 from loclin.engine.rows import compiled_form
-from loclin.ml3.kernels import freeze_codes, sgd_pass
+from loclin.ml3.kernels import PassSettings, cccp_pass, freeze_codes
 from loclin.projections import dual_exponent
 
 # Rows scored together when codes are frozen: large enough for BLAS, small enough for the cache.
 _FREEZE_BLOCK = 256
 
 
-@dataclass
-class CCCPSettings:
+class CCCPSettings(NamedTuple):
     """What the iterations need to know besides the data.
 
-    `alpha` is the L2 strength, `p` the exponent of the ball; `revive` gives a row whose true class
-    has no positive response to that class's strongest model.
+    `alpha` is the L2 strength, `p` the exponent of the ball, `loss` an integer of `Loss`; `revive`
+    gives a row whose true class has no positive response to that class's strongest model.
     """
 
     alpha: float
     n_models: int
     p: float
-    loss: Loss
+    loss: int
     batch_size: int
     penalize_intercept: bool
     revive: bool
@@ -46,7 +44,14 @@ class CCCPSettings:
     @property
     def radius(self) -> float:
         """Radius of a ball that holds the optimum: ``alpha/2 ||W||^2 <= loss(0)``."""
-        return float(np.sqrt(2.0 * loss_value(int(self.loss), 0.0) / self.alpha))
+        return float(np.sqrt(2.0 * loss_value(self.loss, 0.0) / self.alpha))
+
+    def of_pass(self, start: bool) -> PassSettings:
+        """Return what a compiled pass takes."""
+        return PassSettings(
+            alpha=self.alpha, q=dual_exponent(self.p), loss=self.loss, radius=self.radius,
+            batch_size=self.batch_size, start=start, penalize_intercept=self.penalize_intercept,
+        )  # fmt: skip
 
 
 def random_codes(rng: np.random.Generator, n: int, m: int, p: float, dtype: Any) -> NDArray[Any]:
@@ -84,38 +89,57 @@ class CCCP(AveragedWeights):
     def __init__(self, X: Any, n_classes: int, settings: CCCPSettings) -> None:
         super().__init__(X, n_classes, settings.n_models, settings)
 
-    def start(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
-              rng: np.random.Generator) -> float:  # fmt: skip
-        """Fit the models to fixed codes, shared by the classes; return the objective."""
-        return self._pass(X, y, weights, codes, rng, start=True)
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the scores of a batch."""
+        return float(self.settings.batch_size) * self.weights.W.size
 
-    def iterate(self, X: Any, y: NDArray[Any], weights: NDArray[Any],
-                by_class: tuple[NDArray[Any], NDArray[Any]], codes: NDArray[Any],
-                rng: np.random.Generator, *, average: bool = False) -> float:  # fmt: skip
+    def start(
+        self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
+        rng: np.random.Generator,
+    ) -> float:  # fmt: skip
+        """Fit the models to fixed codes, shared by the classes; return the objective."""
+        return self._pass(X, y, weights, codes, rng, start=True, average=False)
+
+    def iterate(
+        self, X: Any, y: NDArray[Any], weights: NDArray[Any],
+        by_class: tuple[NDArray[Any], NDArray[Any]], codes: NDArray[Any],
+        rng: np.random.Generator, *, average: bool = False,
+    ) -> float:  # fmt: skip
         """One CCCP iteration. Return the objective.
 
         `by_class` is ``rows_by_class(y)``; `codes` (n, m) is room for the frozen codes.
 
         The objective is the running estimate gathered during the pass, with the penalty at its end.
         """
+        W, b, _ = self.weights
         freeze_codes(
-            compiled_form(X), *by_class, self.W, self.b, dual_exponent(self.settings.p),
-            _FREEZE_BLOCK, self.settings.revive, codes,
+            compiled_form(X), *by_class, W, b, dual_exponent(self.settings.p), _FREEZE_BLOCK,
+            self.settings.revive, codes,
         )  # fmt: skip
-        if average:
-            self.begin_average()
-        return self._pass(X, y, weights, codes, rng, average=average)
+        return self._pass(X, y, weights, codes, rng, start=False, average=average)
 
-    def _pass(self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
-              rng: np.random.Generator, *, start: bool = False,
-              average: bool = False) -> float:  # fmt: skip
-        s = self.settings
+    def _pass(
+        self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
+        rng: np.random.Generator, *, start: bool, average: bool,
+    ) -> float:  # fmt: skip
+        sums, progress = self.begin_pass(average)
         order = rng.permutation(np.arange(len(y), dtype=np.int32))
-        self.t, averaged, total_loss, self.n_updates = sgd_pass(
-            compiled_form(X), y, weights, order, codes, self.W, self.b,
-            (self.sums if average else self.no_sums)[:2], self.averaged, self.t, s.alpha,
-            dual_exponent(s.p), int(s.loss), s.radius, s.batch_size, start, s.penalize_intercept,
+        progress, total_loss = cccp_pass(
+            compiled_form(X), y, weights, order, codes, self.weights, sums, progress,
+            self.settings.of_pass(start),
         )  # fmt: skip
-        if average:
-            self.averaged = averaged
+        self.end_pass(progress, average)
         return total_loss / float(weights.sum()) + self.penalty()
+
+    def current(self) -> tuple[NDArray[Any], ...]:
+        """Mean of the iterates since averaging began, or the last one."""
+        return self.mean_weights()
+
+    def fitted(self, t: int, *iterate: NDArray[Any]) -> DescentModels:
+        """Return what `current` gave, after t rows, as a fitted model."""
+        return self.models(t, *iterate)
+
+    def forget_average(self) -> None:
+        """Begin averaging anew."""
+        self.forget_weights()

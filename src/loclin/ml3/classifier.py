@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from loclin.engine.data import Rows, mean_squared_norm
-from loclin.engine.losses import LOSSES
+from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.schedule import step_offset
 from loclin.engine.scores import pooled_scores, pooling_codes
 from loclin.fitting.base import LocallyLinearClassifier
@@ -202,33 +202,43 @@ class ML3Classifier(LocallyLinearClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    alpha_: float
+    t_: int
+
     def _check_parameters(self) -> None:
         check_number("n_models", self.n_models, Integral, low=1)
         check_number("p", self.p, low=1, hint="1 lets one model act, inf all positive ones")
         check_alpha(self.alpha)
-        check_option("loss", self.loss, {"hinge", "logistic"})
+        check_option("loss", self.loss, losses_for("concave-convex"))
         check_coding("init", self.init, {"random", "kmeans"})
         check_number("eta0", self.eta0, low=0, open_low=True, hint="inf is the paper's")
         check_number("s0", self.s0, low=0, open_low=True, open_high=True)
         check_flag("revive", self.revive)
         check_flag("penalize_intercept", self.penalize_intercept)
 
-    def _n_local_models(self) -> int:
-        return len(self.classes_) * int(self.n_models)
+    def _stream_refusal(self) -> None:
+        """Every parameter leaves a way to learn from a stream."""
+
+    def _trial(self) -> dict[str, Any]:
+        return {}
 
     def _settings(self, alpha: float, n_samples: int) -> CCCPSettings:
         return CCCPSettings(
-            alpha=alpha, n_models=int(self.n_models), p=float(self.p), loss=LOSSES[self.loss],
+            alpha=alpha,
+            n_models=int(self.n_models),
+            p=float(self.p),
+            loss=int(LOSSES[self.loss]),
             batch_size=self._batch_size(n_samples),
-            penalize_intercept=bool(self.penalize_intercept), revive=bool(self.revive),
-        )  # fmt: skip
+            penalize_intercept=bool(self.penalize_intercept),
+            revive=bool(self.revive),
+        )
 
-    def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> CCCPFit:
+    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> CCCPFit:
         n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
-        self.alpha_ = self._strength(norm2, n)
-        solver = CCCP(rows.X, len(self.classes_), self._settings(self.alpha_, n))
-        schedule = step_offset(self.alpha_, norm2, self.eta0), self.s0 * n
-        if self.warm_start and hasattr(self, "local_coef_"):
+        alpha = self._strength(norm2, n)
+        solver = CCCP(rows.X, len(self.classes_), self._settings(alpha, n))
+        schedule = step_offset(alpha, norm2, self.eta0), self.s0 * n
+        if continued:
             solver.set_models(self.local_coef_, self.local_intercept_)
             return CCCPFit(solver, rows, rng, *schedule, n_passes=self.t_ // n)
         return CCCPFit(solver, rows, rng, *schedule, codes=self._starting_codes(rows, rng))
@@ -248,28 +258,17 @@ class ML3Classifier(LocallyLinearClassifier):
         codes = codes.toarray() if sparse.issparse(codes) else np.asarray(codes)
         return onto_sphere(np.maximum(codes, 0).astype(dtype, copy=False), p)
 
-    def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
-        if self._stream is None:
-            solver = CCCP(rows.X, len(self.classes_), self._settings(1.0, len(rows.y)))
-            self._stream = CCCPStream(solver, rng)
-            if hasattr(self, "local_coef_"):
-                solver.set_models(self.local_coef_, self.local_intercept_)
-                self._stream.follow(self.alpha_, self.t_)
-        alpha = None if isinstance(self.alpha, str) else float(self.alpha)
-        batch_size = self._batch_size(self._stream.n_seen + len(rows.y))
-        with self._threads(rows.X):
-            self.alpha_, objective = self._stream.learn(rows, alpha, batch_size)
-        self.objective_ = [objective]
-        for name, value in self._stream.attributes().items():
-            setattr(self, name, value)
+    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> CCCPStream:
+        solver = CCCP(rows.X, len(self.classes_), self._settings(1.0, len(rows.y)))
+        stream = CCCPStream(solver, rng)
+        if self._is_fitted():
+            solver.set_models(self.local_coef_, self.local_intercept_)
+            stream.follow(self.alpha_, self.t_)
+        return stream
 
-    def _class_scores(self, X: Any, rooted: bool = True) -> NDArray[Any]:
-        return pooled_scores(
-            X, self.local_coef_, self.local_intercept_, dual_exponent(self.p), rooted
-        )
-
-    def _class_ranks(self, X: Any) -> NDArray[Any]:
-        return self._class_scores(X, rooted=False)
+    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
+        q = dual_exponent(self.p)
+        return pooled_scores(X, self.local_coef_, self.local_intercept_, q, rooted=not ranks)
 
     def _codes(self, X: Any) -> NDArray[Any]:
         return pooling_codes(X, self.local_coef_, self.local_intercept_, dual_exponent(self.p))

@@ -6,9 +6,12 @@ Local models are numbered class by class: models k * m .. k * m + m - 1 belong t
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from loclin.engine.iterates import averaged, multiplied_out, rescaled, shrunk
 from loclin.engine.jit import jit
 from loclin.engine.losses import loss_slope, loss_value
 from loclin.engine.pooling import (
@@ -18,7 +21,6 @@ from loclin.engine.pooling import (
     respond,
 )
 from loclin.engine.rows import (
-    SMALLEST_SCALE,
     add_outer,
     gather,
     row_buffer,
@@ -35,8 +37,22 @@ def freeze_codes(X, order, class_starts, W, b, q, block, revive, codes):
     pull its class back. With `revive` such a row is given to the class's strongest model. Any code
     in the ball bounds the class's score from below, so the convex problem still bounds ML3's loss.
 
-    `order` lists the rows class by class, class k from class_starts[k]; one product per block of
-    rows of a class, which makes 1/c of the products of a pass.
+    One product per block of rows of a class, which makes 1/c of the products of a pass.
+
+    Parameters
+    ----------
+    X : compiled form of {ndarray, csr} of shape (n, d)
+    order : ndarray of shape (n,)
+        The rows, class by class.
+    class_starts : ndarray of shape (c + 1,)
+        Where in `order` each class starts, and the last one ends.
+    W : ndarray of shape (c m, d), or (d, c m) for a sparse X
+    b : ndarray of shape (c m,)
+    q : float
+    block : int
+    revive : bool
+    codes : ndarray of shape (n, m)
+        Overwritten.
     """
     m, one = codes.shape[1], codes.dtype.type(1)
     buffer = row_buffer(X, block, W.shape[1])
@@ -80,47 +96,85 @@ def _rival(row, sums, code, n_classes, q, label, start):
     return winner, best
 
 
+class PassSettings(NamedTuple):
+    """What a pass needs to know besides the data; `start`: the codes are shared by all classes."""
+
+    alpha: float
+    q: float
+    loss: int
+    radius: float
+    batch_size: int
+    start: bool
+    penalize_intercept: bool
+
+
+class Updates(NamedTuple):
+    """Rank-one updates of a batch: entry 2e is of a row's true class, 2e + 1 of its rival."""
+
+    rows: NDArray  # shape: (2 batch,), places in the batch
+    classes: NDArray  # shape: (2 batch,)
+    codes: NDArray  # shape: (2 batch, m), times the slope
+
+
 @jit
-def _find_updates(rows, y, weights, codes, responses, sums, q, loss, start, update):
+def _find_updates(rows, y, row_weights, codes, responses, sums, settings, updates):
     """Loss of a batch, and the two rank-one updates of every row that has a slope.
 
-    Entry 2e of `update` is for the true class, 2e + 1 for the rival.
+    Parameters
+    ----------
+    rows : ndarray of shape (n_batch,)
+    y, row_weights : ndarray of shape (n,)
+    codes : ndarray of shape (n, m)
+    responses : ndarray of shape (>= n_batch, c m)
+        ``w . x + b`` of all models.
+    sums : ndarray of shape (>= n_batch, c)
+        Sums of powers: see `pooling.respond`.
+    settings : PassSettings
+    updates : Updates
+        Overwritten.
+
+    Returns
+    -------
+    total_loss : float
+    n_updates : int
     """
-    update_row, update_class, update_code = update
+    q, start = settings.q, settings.start
     m = codes.shape[1]
     total, found = 0.0, 0
     for i in range(rows.shape[0]):
         row, label, code = responses[i], y[rows[i]], codes[rows[i]]
         rival, rival_score = _rival(row, sums[i], code, sums.shape[1], q, label, start)
         margin = _dot_code(code, row, label * m) - rival_score
-        total += weights[rows[i]] * loss_value(loss, margin)
-        slope = code.dtype.type(weights[rows[i]] * loss_slope(loss, margin))
+        weight = row_weights[rows[i]]
+        total += weight * loss_value(settings.loss, margin)
+        slope = code.dtype.type(weight * loss_slope(settings.loss, margin))
         if slope != 0:
-            update_row[found], update_class[found] = i, label
-            update_row[found + 1], update_class[found + 1] = i, rival
+            updates.rows[found], updates.classes[found] = i, label
+            updates.rows[found + 1], updates.classes[found + 1] = i, rival
             if start:
-                update_code[found + 1] = code
+                updates.codes[found + 1] = code
             else:
-                argmax_code(row, rival * m, m, q, rival_score, update_code[found + 1])
+                argmax_code(row, rival * m, m, q, rival_score, updates.codes[found + 1])
             for j in range(m):
-                update_code[found, j] = -slope * code[j]
-                update_code[found + 1, j] *= slope
+                updates.codes[found, j] = -slope * code[j]
+                updates.codes[found + 1, j] *= slope
             found += 2
     return total, found
 
 
 @jit
-def _apply_updates(X, rows, buffer, update, found, W, scale, b, sum_W, c, step):
+def _apply_updates(X, rows, buffer, updates, n_updates, weights, sums, progress, step):
     """Add the updates of a batch; return a bound on the norm of what was added."""
-    update_row, update_class, update_code = update
+    W, b, _ = weights
     dtype = b.dtype.type
-    m, bound = update_code.shape[1], 0.0
-    for e in range(found):
-        i, offset, code = update_row[e], update_class[e] * m, update_code[e]
+    scale, c = progress.scale, progress.c
+    m, bound = updates.codes.shape[1], 0.0
+    for e in range(n_updates):
+        i, offset, code = updates.rows[e], updates.classes[e] * m, updates.codes[e]
         row = rows[i]
         add_outer(X, row, buffer, i, code, offset, W, dtype(step / scale))
-        if sum_W.shape[0] > 0:
-            add_outer(X, row, buffer, i, code, offset, sum_W, dtype(c * step / scale))
+        if sums.W.shape[0] > 0:
+            add_outer(X, row, buffer, i, code, offset, sums.W, dtype(c * step / scale))
         squared = 0.0
         for j in range(m):
             b[offset + j] += dtype(step) * code[j]
@@ -145,77 +199,67 @@ def _norm(W, scale, b, with_intercept):
 
 
 @jit
-def sgd_pass(X, y, weights, order, codes, W, b, sums, averaged, t, alpha, q, loss, radius, batch,
-             start, penalize_intercept):  # fmt: skip
+def cccp_pass(X, y, row_weights, order, codes, weights, sums, progress, settings):
     """One pass of stochastic gradient descent over the rows in `order` (Algorithm 2), in place.
 
     A batch is scored by one product; then its rows take the steps s = t + 1, t + 2, ... of size
-    1 / (alpha s). With shrinkage (1 - 1 / s) those steps telescope: after the batch every row's
-    step has become 1 / (alpha s_end), and the old weights have shrunk by s_start / s_end. With
-    batch = 1 this is Algorithm 2 to rounding.
+    1 / (alpha s); `iterates` has the bookkeeping. With batches of one row this is Algorithm 2 to
+    rounding.
 
-    The weights are scale * W. Averaging keeps ``sums = sum of c * update`` where c sums the scales
-    before the update; then the sum of all iterates is c * W - sums, at the price of the updates
-    only.
+    Parameters
+    ----------
+    X : compiled form of {ndarray, csr} of shape (n, d)
+    y, row_weights, order : ndarray of shape (n,)
+        Labels 0 .. c - 1, weights, and the order in which the rows come.
+    codes : ndarray of shape (n, m)
+        Of the true classes; of all classes in the starting pass.
+    weights, sums : Weights
+        Moved; nothing is averaged where the sums are empty. There are no global intercepts.
+    progress : Progress
+        With a scale of 1.
+    settings : PassSettings
 
-    Returns (t, averaged, sum of weighted losses, updates / 2); `averaged` is (c, number of steps).
+    Returns
+    -------
+    progress : Progress
+    total_loss : float
+        Sum of the weighted losses, as the rows met them.
     """
-    sum_W, sum_b = sums
-    averaging = sum_W.shape[0] > 0
-    c, n_averaged = averaged
-    n, m = order.shape[0], codes.shape[1]
-    dtype = codes.dtype.type
+    W, b, _ = weights
+    q, batch, radius = settings.q, settings.batch_size, settings.radius
+    with_intercepts = settings.penalize_intercept
+    n, m, dtype = order.shape[0], codes.shape[1], codes.dtype.type
     buffer = row_buffer(X, batch, W.shape[1])
     responses = np.empty((batch, b.shape[0]), codes.dtype)
     powers, ones = np.empty_like(responses), np.ones(m, codes.dtype)
     class_sums = np.empty((batch, b.shape[0] // m), codes.dtype)
-    update = (
+    updates = Updates(
         np.empty(2 * batch, np.int64),
         np.empty(2 * batch, np.int64),
         np.empty((2 * batch, m), codes.dtype),
     )
-    scale, total_loss, n_updates = 1.0, 0.0, 0
-    bound = _norm(W, scale, b, penalize_intercept)
+    total_loss = 0.0
+    bound = _norm(W, progress.scale, b, with_intercepts)
     for first in range(0, n, batch):
         rows = order[first : min(first + batch, n)]
         gather(X, rows, buffer)
         score(X, rows, buffer, W, 0, b.shape[0], responses)
-        respond(responses, rows.shape[0], dtype(scale), b, q, powers, ones, class_sums)
-        batch_loss, found = _find_updates(
-            rows, y, weights, codes, responses, class_sums, q, loss, start, update
+        respond(responses, rows.shape[0], dtype(progress.scale), b, q, powers, ones, class_sums)
+        batch_loss, n_updates = _find_updates(
+            rows, y, row_weights, codes, responses, class_sums, settings, updates
         )
         total_loss += batch_loss
-        n_updates += found // 2
-
-        shrink = t / (t + rows.shape[0])
-        t += rows.shape[0]
-        if shrink > 0.0:
-            scale *= shrink
-        else:
-            W[:] = 0
-        bound *= shrink
-        if penalize_intercept:
-            b *= dtype(shrink)
-        step = 1.0 / (alpha * t)
-        bound += _apply_updates(X, rows, buffer, update, found, W, scale, b, sum_W, c, step)
-
+        before = progress.t
+        progress = shrunk(weights, progress, rows.shape[0], with_intercepts)
+        bound *= before / progress.t
+        step = 1.0 / (settings.alpha * progress.t)
+        bound += _apply_updates(X, rows, buffer, updates, n_updates, weights, sums, progress, step)
         # Projection onto the ball that holds the optimum. The true norm is computed only when the
         # triangle inequality cannot exclude that it left the ball.
         if bound > radius:
-            bound = _norm(W, scale, b, penalize_intercept)
+            bound = _norm(W, progress.scale, b, with_intercepts)
             if bound > radius:
-                scale *= radius / bound
-                if penalize_intercept:
-                    b *= dtype(radius / bound)
+                progress = rescaled(weights, progress, radius / bound, with_intercepts)
                 bound = radius
-        if scale < SMALLEST_SCALE:
-            W *= dtype(scale)
-            c /= scale
-            scale = 1.0
-        if averaging:
-            c += scale * rows.shape[0]
-            n_averaged += rows.shape[0]
-            for j in range(b.shape[0]):
-                sum_b[j] += dtype(rows.shape[0]) * b[j]
-    W *= dtype(scale)
-    return t, (c / scale, n_averaged), total_loss, n_updates
+        progress = averaged(weights, sums, progress, rows.shape[0])
+    return multiplied_out(weights, progress), total_loss

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loclin.engine.data import Rows, mean_squared_norm
+from loclin.engine.averaging import DescentModels
+from loclin.engine.procedure import Procedure
 from loclin.engine.streams import Stream
 from loclin.ml3.cccp import CCCP, random_codes, rows_by_class
 
@@ -18,7 +19,7 @@ _STREAM_BLOCK = 10_000
 _STREAM_START = 20
 
 
-class CCCPFit:
+class CCCPFit(Procedure):
     """ML3's iterations over rows held in memory.
 
     Parameters
@@ -34,7 +35,7 @@ class CCCPFit:
         Passes done before.
     """
 
-    gap: float | None = None  # the procedure knows none
+    gap = None  # the procedure knows none
 
     def __init__(self, solver: CCCP, rows: Rows, rng: np.random.Generator, t_start: float,
                  t_pass: float, codes: NDArray[Any] | None = None,
@@ -58,10 +59,14 @@ class CCCPFit:
         self.n_passes += 1
         return solver.iterate(X, y, weights, self.by_class, self.codes, self.rng, average=average)
 
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
-        models = self.solver.models(*self.solver.current())
-        return models | {"t_": self.n_passes * len(self.rows.y)}
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the scores of a batch."""
+        return self.solver.products
+
+    def result(self, *, final: bool = False) -> DescentModels:
+        """Return the model as it stands."""
+        return self.solver.fitted(self.n_passes * len(self.rows.y), *self.solver.current())
 
 
 class CCCPStream(Stream):
@@ -72,35 +77,33 @@ class CCCPStream(Stream):
     anything, get random codes.
     """
 
-    def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> tuple[float, float]:
-        """Learn from the rows; return alpha and the objective over them."""
-        self.solver.settings = replace(self.solver.settings, batch_size=batch_size)
+    def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
+        """Learn from the rows; return the objective over them."""
+        self.solver.settings = self.solver.settings._replace(batch_size=batch_size)
         n, m = len(rows.y), self.solver.n_models
-        total, used, first = 0.0, 0.0, 0
+        total, first = 0.0, 0
         while first < n:
             to_start = _STREAM_START * m * self.solver.n_scorers - self.n_seen
             starting = self.followed is None and to_start > 0
             size = min(_STREAM_BLOCK, to_start) if starting else _STREAM_BLOCK
             block = slice(first, min(first + size, n))
             part = Rows(rows.X[block], rows.y[block], rows.weights[block])
-            used, objective = self._learn_block(part, alpha, starting)
-            total += len(part.y) * objective
+            total += len(part.y) * self._learn_block(part, alpha, starting)
             first = block.stop
-        return used, total / n
+        return total / n
 
-    def _learn_block(self, rows: Rows, alpha: float | None, starting: bool) -> tuple[float, float]:
+    def _learn_block(self, rows: Rows, alpha: float | None, starting: bool) -> float:
         X, y, weights, _ = rows
-        solver, n, m = self.solver, len(y), self.solver.n_models
-        alpha, weights = self.enter(X, weights, mean_squared_norm(X) + 1.0, alpha)
+        solver, shape = self.solver, (len(y), self.solver.n_models)
+        weights = self.enter(X, weights, mean_squared_norm(X) + 1.0, alpha)
         if starting:
-            codes = random_codes(self.rng, n, m, solver.settings.p, X.dtype)
-            return alpha, solver.start(X, y, weights, codes, self.rng)
-        codes = np.empty((n, m), X.dtype)
-        solver.forget_average()
+            codes = random_codes(self.rng, *shape, solver.settings.p, X.dtype)
+            return solver.start(X, y, weights, codes, self.rng)
+        codes = np.empty(shape, X.dtype)
         by_class = rows_by_class(y, solver.n_scorers)
         objective = solver.iterate(X, y, weights, by_class, codes, self.rng, average=True)
-        self.fold(n)
-        return alpha, objective
+        self.fold(len(y))
+        return objective
 
 
 def kmeans_codes(X: Any, n_models: int, rng: np.random.Generator) -> NDArray[Any]:

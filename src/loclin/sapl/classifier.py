@@ -10,22 +10,31 @@ from numpy.typing import NDArray
 
 from loclin.anchors import check_anchors
 from loclin.codings import SoftAssignmentCoding
+from loclin.engine.codes import Intercepts
 from loclin.engine.data import Rows
-from loclin.engine.losses import LOSSES
+from loclin.engine.losses import LOSSES, losses_for
+from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.schedule import stable_eta0, step_offset
 from loclin.engine.scores import coded_scores
-from loclin.engine.sgd import SGDFit, SGDSettings, SGDStream
+from loclin.engine.sgd import SGD, SGDFit, SGDStream
+from loclin.engine.sgd_pass import PassSettings
+from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_n_jobs, check_number, check_option
-from loclin.fitting.encode import encode, fitted_coding
-from loclin.fitting.iterations import Iterations, WeightsOnCodes
+from loclin.fitting.encode import Views, encode, fitted_coding
+from loclin.fitting.iterations import Constants
 from loclin.fitting.rows import hold_out
 from loclin.fitting.strength import check_alpha
-from loclin.sapl.descent import SAPL, Together, against_the_rest, written_by
+from loclin.sapl.anchors import (
+    AT_REST,
+    AnchoredModels,
+    ByScorer,
+    LearnedAnchors,
+    one_against_rest,
+    soft_assignment,
+)
 from loclin.sapl.growth import enough_anchors
 
-# Passes with the anchors at rest, before those of max_iter (eq. 20).
-_START = 5
 _FIRST = 8  # anchors where their number is "auto"
 
 
@@ -199,6 +208,8 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     alpha_: float
     n_anchors_: int
+    t_: int
+    history_: NDArray[Any]
 
     def _check_parameters(self) -> None:
         if self.n_anchors is not None and self.n_anchors != "auto":
@@ -213,80 +224,65 @@ class SAPLClassifier(LocallyLinearClassifier):
         check_anchors("anchors", self.anchors)
         check_number("anchor_lr", self.anchor_lr, low=0, open_high=True)
         check_option("weights", self.weights, {"linear", "constant"})
-        check_option("loss", self.loss, LOSSES)
+        check_option("loss", self.loss, losses_for("descent"))
         check_alpha(self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
         check_flag("share_anchors", self.share_anchors)
         check_flag("penalize_intercept", self.penalize_intercept)
         check_n_jobs(self.n_jobs)
 
-    def _check_stream(self) -> None:
-        if self.n_anchors == "auto":
-            raise AttributeError(
-                "partial_fit needs a number of anchors; n_anchors='auto' must see all rows."
-            )
+    def _stream_refusal(self) -> str | None:
+        if self.n_anchors != "auto":
+            return None
+        return "partial_fit needs a number of anchors; n_anchors='auto' must see all rows."
 
-    def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> Iterations:
-        continued = bool(self.warm_start) and hasattr(self, "local_coef_")
-        X = self._seen_by_models(rows.X)
+    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         solvers = self._solvers(rows, continued, rng)
         passed = self.t_ if continued else 0
-        fits = []
+        X, fits = self._views.of_models(rows.X), []
         for k, (solver, own) in enumerate(zip(solvers, rng.spawn(len(solvers)), strict=True)):
             self._schedule(solver, rows)
-            target = rows.y if self.share_anchors else against_the_rest(rows.y, k)
+            target = rows.y if self.share_anchors else one_against_rest(rows.y, k)
             fits.append(SGDFit(solver, Rows(X, target, rows.weights), rows.X, own, passed))
         return self._as_one(fits, rows.X.shape[1])
 
-    def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
-        continued = hasattr(self, "local_coef_")
-        if self._stream is None:
-            solvers = self._solvers(rows, continued, rng)
-            streams = [
-                SGDStream(solver, own)
-                for solver, own in zip(solvers, rng.spawn(len(solvers)), strict=True)
-            ]
-            if continued:
-                for stream in streams:
-                    stream.follow(self.alpha_, self.t_)
-            self._n_seen = 0
-            self._stream = self._as_one(streams, rows.X.shape[1])
-        self._n_seen += len(rows.y)
-        alpha = None if isinstance(self.alpha, str) else float(self.alpha)
-        batch_size = self._batch_size(self._n_seen)
-        with self._threads(rows.X):
-            self.alpha_, objective = self._stream.learn(
-                rows, lambda X: (self._seen_by_models(X), X), alpha, batch_size
-            )
-        self.objective_ = [objective]
-        for name, value in self._stream.attributes().items():
-            setattr(self, name, value)
+    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
+        continued = self._is_fitted()
+        solvers = self._solvers(rows, continued, rng)
+        streams = [
+            SGDStream(solver, own, self._views)
+            for solver, own in zip(solvers, rng.spawn(len(solvers)), strict=True)
+        ]
+        if continued:
+            for stream in streams:
+                stream.follow(self.alpha_, self.t_)
+        return self._as_one(streams, rows.X.shape[1])
 
     def _as_one(self, parts: list[Any], n_features: int) -> Any:
-        whole = parts[0] if self.share_anchors else Together(parts, self.n_jobs)
-        return whole if self.weights == "linear" else WeightsOnCodes(whole, n_features)
+        whole = parts[0] if self.share_anchors else ByScorer(parts, self.n_jobs)
+        return whole if self.weights == "linear" else Constants(whole, n_features)
 
-    def _solvers(self, rows: Rows, continued: bool, rng: np.random.Generator) -> list[SAPL]:
+    def _solvers(self, rows: Rows, continued: bool, rng: np.random.Generator) -> list[SGD]:
         """One solver for all scorers, or one for each, at the start or at the fit before."""
-        n_solvers = 1 if self.share_anchors else len(self.classes_)
         if continued:
             self._check_unchanged()
             coef, intercept = self.local_coef_, self.local_intercept_
             if self.weights == "constant":
                 coef, intercept = intercept[:, :, None], np.zeros_like(intercept)
-            solvers = []
+            histories, solvers = self.history_.reshape(-1, self.n_anchors_ + 1), []
             for k, coding in enumerate(self._codings()):
                 own = slice(None) if self.share_anchors else slice(k, k + 1)
-                solver = self._solver(rows, coding, 0).set_models(coef[own], intercept[own])
-                solver.history[:] = self.history_.reshape(-1, self.n_anchors_ + 1)[k]
+                anchors = self._learned_anchors(rows, coding, 0).follow(histories[k])
+                solver = self._solver(rows, anchors).set_models(coef[own], intercept[own])
                 solvers.append(solver)
             return solvers
-        found = self._grow(rows, rng) if self.n_anchors == "auto" else None
-        coding = self._start(rows, rng, found)
-        solvers = [self._solver(rows, coding, _START) for _ in range(n_solvers)]
-        self.n_anchors_, self._n_neighbors = solvers[0].n_models, solvers[0].n_neighbors
+        n_found = self._grow(rows, rng) if self.n_anchors == "auto" else None
+        coding = self._starting_coding(rows, rng, n_found)
+        n_solvers = 1 if self.share_anchors else len(self.classes_)
+        starts = [self._learned_anchors(rows, coding, AT_REST) for _ in range(n_solvers)]
+        self.n_anchors_, self._n_neighbors = len(starts[0].V), starts[0].n_neighbors
         self._begun = self._of_the_start()
-        return solvers
+        return [self._solver(rows, anchors) for anchors in starts]
 
     def _of_the_start(self) -> dict[str, Any]:
         """Parameters that a fit which goes on cannot change."""
@@ -301,32 +297,40 @@ class SAPLClassifier(LocallyLinearClassifier):
                     "to go on. Leave it as it was, or start afresh with warm_start=False."
                 )
 
-    def _solver(self, rows: Rows, coding: Any, n_start: int, *, shared: bool = False) -> SAPL:
-        """Solver that starts from a coding: of one scorer, or of all where they share anchors."""
-        linear, n_classes = self.weights == "linear", len(self.classes_)
-        settings = SGDSettings(
-            alpha=1.0, loss=LOSSES[self.loss], batch_size=self._batch_size(len(rows.y)),
-            competing=False, local=linear, extra=False,
-            penalize_intercept=bool(self.penalize_intercept),
-        )  # fmt: skip
-        n_scorers = n_classes if n_classes > 2 and (shared or self.share_anchors) else 1
+    def _learned_anchors(self, rows: Rows, coding: Any, n_at_rest: int) -> LearnedAnchors:
+        """Anchors that start from a coding."""
         bandwidth_lr = self.anchor_lr / 2 if self.bandwidth == "learned" else 0.0
-        X = self._seen_by_models(rows.X[:1])
-        return SAPL(X, n_scorers, coding, settings, self.anchor_lr, bandwidth_lr, n_start)
+        return LearnedAnchors(coding, rows.X.dtype, self.anchor_lr, bandwidth_lr, n_at_rest)
+
+    def _solver(self, rows: Rows, anchors: LearnedAnchors, *, shared: bool = False) -> SGD:
+        """Solver with these anchors: of one scorer, or of all where they share anchors."""
+        n_classes = len(self.classes_)
+        settings = PassSettings(
+            alpha=1.0,
+            loss=int(LOSSES[self.loss]),
+            batch_size=self._batch_size(len(rows.y)),
+            competing=False,
+            intercepts=Intercepts(local=self.weights == "linear", extra=False),
+            penalize_intercept=bool(self.penalize_intercept),
+        )
+        n_scorers = n_classes if n_classes > 2 and (shared or self.share_anchors) else 1
+        X = self._views.of_models(rows.X[:1])
+        return SGD(X, n_scorers, len(anchors.V), settings, anchors)
 
     def _trial(self) -> dict[str, Any] | None:
         return {"n_anchors": None} if self.n_anchors == "auto" else {}
 
-    def _schedule(self, solver: SAPL, rows: Rows) -> None:
+    def _schedule(self, solver: SGD, rows: Rows) -> None:
         """Set alpha, and the step that follows from it."""
-        norm2 = solver.mean_squared_norm(self._seen_by_models(rows.X), rows.X)
-        self.alpha_ = self._strength(norm2, len(rows.y))
-        settings = solver.settings
-        settings.alpha = self.alpha_
-        eta0 = stable_eta0(self.eta0, settings.loss, settings.batch_size)
-        solver.t = step_offset(self.alpha_, norm2, eta0)
+        norm2 = solver.mean_squared_norm(*self._views(rows.X))
+        alpha = self._strength(norm2, len(rows.y))
+        solver.settings = solver.settings._replace(alpha=alpha)
+        eta0 = stable_eta0(self.eta0, LOSSES[self.loss], solver.settings.batch_size)
+        solver.t = step_offset(alpha, norm2, eta0)
 
-    def _start(self, rows: Rows, rng: np.random.Generator, first: int | None = None) -> Any:
+    def _starting_coding(
+        self, rows: Rows, rng: np.random.Generator, first: int | None = None
+    ) -> SoftAssignmentCoding:
         """Return the coding that the descent starts from, with `first` anchors if given."""
         n_anchors, n_neighbors = self.n_anchors, self.n_neighbors
         if not isinstance(self.anchors, str):
@@ -348,35 +352,36 @@ class SAPLClassifier(LocallyLinearClassifier):
         seed = int(rng.integers(2**31 - 1))
         learned, watched = hold_out(rows, self.validation_fraction, seed, "n_anchors='auto'")
 
-        def make(anchors: NDArray[Any], found: dict[str, Any] | None) -> SAPL:
-            k = min(self.n_neighbors, len(anchors))
-            coding = self._coding(len(anchors), k, anchors).fit(learned.X)
-            solver = self._solver(learned, coding, 1 if found else _START, shared=True)
+        def make(start: NDArray[Any], models: AnchoredModels | None) -> SGD:
+            k = min(self.n_neighbors, len(start))
+            coding = self._coding(len(start), k, start).fit(learned.X)
+            anchors = self._learned_anchors(learned, coding, 1 if models else AT_REST)
+            solver = self._solver(learned, anchors, shared=True)
             self._schedule(solver, learned)
-            if found:
-                solver.set_models(found["local_coef_"], found["local_intercept_"])
+            if models:
+                solver.set_models(models.local_coef, models.local_intercept)
             return solver
 
-        first = self._start(learned, rng, max(_FIRST, self.n_neighbors)).anchors_
-        self.n_anchors_, n_most = len(first), max(1, len(learned.y) // 10)
-        with self._threads(rows.X):
-            return enough_anchors(make, first, learned, watched, self._seen_by_models, n_most, rng)
+        first = self._starting_coding(learned, rng, max(_FIRST, self.n_neighbors)).anchors_
+        n_most = max(1, len(learned.y) // 10)
+        view = self._views.of_models
+        products = float(self._batch_size(len(learned.y))) * first.size
+        with threads_for(products):
+            return enough_anchors(make, first, learned, watched, view, n_most, rng)
 
-    def _n_local_models(self) -> int:
-        return self.n_anchors_
-
-    def _seen_by_models(self, X: Any) -> Any:
-        return X if self.weights == "linear" else np.ones((X.shape[0], 1), X.dtype)
+    @property
+    def _views(self) -> Views:
+        return Views(None, self.weights == "linear")
 
     def _codings(self) -> list[SoftAssignmentCoding]:
         """Codings of the scorers; one where they share the anchors."""
         anchors = self.anchors_.reshape(-1, *self.anchors_.shape[-2:])
         return [
-            written_by(of_scorer, self._n_neighbors, float(bandwidth))
+            soft_assignment(of_scorer, self._n_neighbors, float(bandwidth))
             for of_scorer, bandwidth in zip(anchors, np.ravel(self.bandwidth_), strict=True)
         ]
 
-    def _class_scores(self, X: Any) -> NDArray[Any]:
+    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
         coef = self.local_coef_ if self.weights == "linear" else None
         codings = self._codings()
         if len(codings) == 1:

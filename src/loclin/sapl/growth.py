@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from loclin.engine.data import Rows
 from loclin.engine.scores import coded_scores
+from loclin.engine.sgd import SGD
 from loclin.engine.sgd_pass import row_losses
 from loclin.fitting.encode import encode
-from loclin.sapl.descent import SAPL, written_by
+from loclin.sapl.anchors import AnchoredModels, soft_assignment
 
 _PASSES = 10  # over the rows, with each number of anchors; the last two are averaged
 _GROWTH = 2  # anchors of a stage over those of the one before
@@ -25,8 +27,8 @@ _UNUSED = 0.01  # an anchor with less than this part of an equal share of the co
 
 
 def enough_anchors(
-    make: Callable[..., SAPL], first: Any, rows: Rows, watched: Rows, see: Callable[[Any], Any],
-    n_most: int, rng: np.random.Generator,
+    make: Callable[[NDArray[Any], AnchoredModels | None], SGD], first: NDArray[Any], rows: Rows,
+    watched: Rows, view: Callable[[Any], Any], n_most: int, rng: np.random.Generator,
 ) -> int:  # fmt: skip
     """Return the number of anchors beyond which held-out risk hardly falls.
 
@@ -38,7 +40,7 @@ def enough_anchors(
         The first, few anchors.
     rows, watched : Rows
         To learn from and to watch.
-    see : callable
+    view : callable
         Rows as the models see them.
     n_most : int
         No more anchors than these.
@@ -50,14 +52,14 @@ def enough_anchors(
     """
     anchors, models, waited = first, None, 0
     least, enough = np.inf, len(first)
-    X = see(rows.X)
+    X = view(rows.X)
     while True:
         solver = make(anchors, models)
         for turn in range(_PASSES):
             late = turn >= _PASSES - 2
             solver.iterate(X, rows.X, rows.y, rows.weights, rng, average=late)
-        found = solver.models(*solver.current())
-        losses, _ = losses_and_codes(solver, found, watched, see)
+        models = solver.fitted(0, *solver.current())
+        losses, _ = losses_and_codes(solver, models, watched, view)
         risk = float(np.average(losses, weights=watched.weights))
         asked = least * (1 - _GAIN) ** (waited + 1)  # of all stages since the least risk
         waited = 0 if risk < asked else waited + 1
@@ -65,30 +67,33 @@ def enough_anchors(
             least, enough = risk, len(anchors)
         if waited == _PATIENCE or len(anchors) >= n_most:
             return enough
-        anchors, models = split(solver, found, rows, see, n_most, rng)
+        models = split(solver, models, rows, view, n_most, rng)
+        anchors = models.anchors
 
 
-def losses_and_codes(solver: SAPL, found: dict[str, Any], rows: Rows,
-                     see: Callable[[Any], Any]) -> tuple[NDArray[Any], Any]:  # fmt: skip
+def losses_and_codes(
+    solver: SGD, models: AnchoredModels, rows: Rows, view: Callable[[Any], Any]
+) -> tuple[NDArray[Any], Any]:
     """Losses of the rows, summed over the scorers, and their codes."""
-    codes = sparse.csr_matrix(
-        encode(written_by(found["anchors_"], solver.n_neighbors, found["bandwidth_"]), rows.X)
-    )
-    scores = coded_scores(see(rows.X), codes, found["local_coef_"], found["local_intercept_"])
+    coding = soft_assignment(models.anchors, solver.coder.n_neighbors, models.bandwidth)
+    codes = sparse.csr_matrix(encode(coding, rows.X))
+    scores = coded_scores(view(rows.X), codes, models.local_coef, models.local_intercept)
     out = np.empty(len(rows.y))
-    row_losses(np.ascontiguousarray(scores), rows.y, int(solver.settings.loss), out)
+    row_losses(np.ascontiguousarray(scores), rows.y, solver.settings.loss, out)
     return out, codes
 
 
-def split(solver: SAPL, found: dict[str, Any], rows: Rows, see: Callable[[Any], Any], n_most: int,
-          rng: np.random.Generator) -> tuple[NDArray[Any], dict[str, Any]]:  # fmt: skip
+def split(
+    solver: SGD, models: AnchoredModels, rows: Rows, view: Callable[[Any], Any], n_most: int,
+    rng: np.random.Generator,
+) -> AnchoredModels:  # fmt: skip
     """Halve the anchors whose regions carry most loss, and drop those that code nothing.
 
     The halves of an anchor are the two means of its rows, which count by their losses, and say what
     it said.
     """
-    anchors = found["anchors_"]
-    losses, codes = losses_and_codes(solver, found, rows, see)
+    anchors = models.anchors
+    losses, codes = losses_and_codes(solver, models, rows, view)
     usual = np.average(losses, weights=rows.weights) or 1.0
     share = np.asarray(codes.sum(axis=0)).ravel() * len(anchors) / len(rows.y)
     kept = np.flatnonzero(share > _UNUSED)
@@ -104,8 +109,10 @@ def split(solver: SAPL, found: dict[str, Any], rows: Rows, see: Callable[[Any], 
         if len(own) > 1:
             counts = rows.weights[own] * (1 + losses[own] / usual)
             at[[np.flatnonzero(kept == j)[0], half]] = two_means(rows.X[own], counts, rng)
-    names = ("local_coef_", "local_intercept_")
-    return at, found | {name: found[name][:, taken] for name in names}
+    return replace(
+        models, anchors=at, local_coef=models.local_coef[:, taken],
+        local_intercept=models.local_intercept[:, taken],
+    )  # fmt: skip
 
 
 def two_means(X: Any, weights: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:

@@ -1,7 +1,6 @@
-"""Compiled half of the anchors that learn: codes made batch by batch, and the anchors' steps.
+"""SAPL's coder, compiled: codes written batch by batch, and the anchors' steps.
 
-A pass of `sgd_fast` takes them as an argument, or None where the codes are fixed. The codes are the
-parts of a CSR matrix with k entries a row, which are written anew whenever the row comes up.
+The codes are the parts of a CSR matrix with k entries a row, written anew whenever the row comes up.
 """
 
 from __future__ import annotations
@@ -10,13 +9,14 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 from numba.extending import overload
+from numpy.typing import NDArray
 
+from loclin.engine.coders import average_coder, is_coder, move_coder, write_codes
 from loclin.engine.codes import add_code
-from loclin.engine.jit import jit
+from loclin.engine.jit import OPTIONS, jit
 from loclin.engine.nearest import nearest, nearest_room, rows_together
-from loclin.engine.rows import JIT_OPTIONS, SMALLEST_SCALE, gather, is_dense, score
+from loclin.engine.rows import SMALLEST_SCALE, gather, is_dense, score
 
 # Gradients that sum to so little, squared, of what the others do may be rounding errors.
 _NOISE = 1e-8
@@ -26,50 +26,29 @@ class MovingAnchors(NamedTuple):
     """Anchors of localised soft assignment, as a pass takes them.
 
     `V` has the layout of weights, one output an anchor, and `gradient`, all 0 between batches, has
-    it too; `history` sums the squared lengths of the gradients (AdaGrad: one number an anchor, and
-    a last one for the logarithm of the bandwidth). `rates` are the step of the anchors, in units
-    of length, and that of the logarithm of the bandwidth. `sums` is like V, or empty where nothing
-    is averaged.
-
-    A batch of sparse rows costs what its nonzeros cost, whatever the number of features: the
-    anchors are ``scales * V``, so that they shrink without a pass over V, and their sum over the
-    steps is ``counts * V + sums``. `lengths` are the squared lengths of the columns of V.
+    it too. A batch of sparse rows costs what its nonzeros cost, whatever the number of features:
+    the anchors are ``scales * V``, so that they shrink without a pass over V, and their sum over the
+    steps is ``counts * V + sums``.
     """
 
-    X: Any
-    V: Any
-    squares: Any  # (m,) squared lengths
-    bandwidth: Any  # (1,)
-    rates: Any  # (2,)
-    history: Any  # (m + 1,)
-    gradient: Any
-    pulls: Any  # (n * k,) like the values of the codes
-    buffer: Any
-    products: Any  # (m, batch)
-    sums: Any
-    sum_log_bandwidth: Any  # (1,)
-    scales: Any  # (m,)
-    counts: Any  # (m,)
-    lengths: Any  # (m,), float64: differences of them must not be rounding errors
-    touched: Any  # (d,) features of the batch: none between batches
-
-
-def code_batch(anchors, rows, codes):
-    """Write the codes of these rows."""
-
-
-def move_anchors(anchors, rows, codes, slopes, responses):
-    """Take the anchors' step (eqs. 13 to 16), derived afresh.
-
-    `slopes` is what every row asks of every score, the negative slope of its loss. With r_yj what
-    model j says and f_y the score, a row pulls anchor j by ``sum_y slope_y code_j (r_yj - f_y)``:
-    the loss falls along ``2 bandwidth pull (x - v_j)``, and along ``pull log code_j`` summed over
-    the anchors for the logarithm of the bandwidth.
-    """
-
-
-def average_anchors(anchors, n):
-    """Count the anchors n times into the sums."""
+    codes: Any  # parts of a CSR matrix (n, m), k entries a row
+    X: Any  # compiled form of the rows (n, d) as the anchors see them
+    V: NDArray  # shape: (m, d) for dense rows, (d, m) for sparse rows
+    squares: NDArray  # shape: (m,), squared lengths of the anchors
+    bandwidth: NDArray  # shape: (1,)
+    rates: NDArray  # shape: (2,), step of an anchor, a length; step of the bandwidth's logarithm
+    history: NDArray  # shape: (m + 1,), AdaGrad: squared gradients of the anchors, of the logarithm
+    gradient: NDArray  # shape of V
+    pulls: NDArray  # shape: (n k,), like the values of the codes
+    buffer: NDArray  # shape: (batch, d) for dense rows
+    products: NDArray  # shape: (m, batch)
+    averages: bool
+    sums: NDArray  # shape of V, or empty
+    sum_log_bandwidth: NDArray  # shape: (1,)
+    scales: NDArray  # shape: (m,)
+    counts: NDArray  # shape: (m,)
+    lengths: NDArray  # shape: (m,), squared lengths of V, float64: differences must not be rounding
+    touched: NDArray  # shape: (d,), features of the batch; none between batches
 
 
 @jit
@@ -88,7 +67,7 @@ def multiply_anchors(X, rows, anchors, products):
     """Products of all anchors with the rows, (m, len(rows))."""
 
 
-@overload(multiply_anchors, jit_options=JIT_OPTIONS)
+@overload(multiply_anchors, jit_options=OPTIONS)
 def _multiply_anchors(X, rows, anchors, products):
     if is_dense(X):
 
@@ -109,13 +88,14 @@ def _multiply_anchors(X, rows, anchors, products):
     return row_by_row
 
 
-@overload(code_batch, jit_options=JIT_OPTIONS)
-def _code_batch(anchors, rows, codes):
-    if isinstance(anchors, types.NoneType):
-        return lambda anchors, rows, codes: None
+@overload(write_codes, jit_options=OPTIONS)
+def _write_soft_assignment(coder, rows):
+    if not is_coder(coder, MovingAnchors):
+        return None
 
-    def soft_assignment(anchors, rows, codes):
-        values, columns, starts = codes
+    def soft_assignment(coder, rows):
+        anchors = coder
+        values, columns, starts = anchors.codes
         n, m, k = rows.shape[0], anchors.squares.shape[0], starts[1] - starts[0]
         products = anchors.products.reshape(-1)[: m * n].reshape((m, n))
         multiply_anchors(anchors.X, rows, anchors, products)
@@ -134,14 +114,15 @@ def _code_batch(anchors, rows, codes):
     return soft_assignment
 
 
-@overload(average_anchors, jit_options=JIT_OPTIONS)
-def _average_anchors(anchors, n):
-    if isinstance(anchors, types.NoneType):
-        return lambda anchors, n: None
+@overload(average_coder, jit_options=OPTIONS)
+def _average_anchors(coder, n):
+    if not is_coder(coder, MovingAnchors):
+        return None
 
-    def average(anchors, n):
-        count(anchors.X, anchors, n)
-        anchors.sum_log_bandwidth[0] += n * math.log(anchors.bandwidth[0])
+    def average(coder, n):
+        if coder.averages:
+            count(coder.X, coder, n)
+            coder.sum_log_bandwidth[0] += n * math.log(coder.bandwidth[0])
 
     return average
 
@@ -150,7 +131,7 @@ def count(X, anchors, n):
     """Count the anchors n times."""
 
 
-@overload(count, jit_options=JIT_OPTIONS)
+@overload(count, jit_options=OPTIONS)
 def _count(X, anchors, n):
     if is_dense(X):
 
@@ -169,13 +150,20 @@ def _count(X, anchors, n):
     return scales_only
 
 
-@overload(move_anchors, jit_options=JIT_OPTIONS)
-def _move_anchors(anchors, rows, codes, slopes, responses):
-    if isinstance(anchors, types.NoneType):
-        return lambda anchors, rows, codes, slopes, responses: None
+@overload(move_coder, jit_options=OPTIONS)
+def _move_anchors(coder, rows, slopes, responses):
+    """Take the anchors' step (equations 13 to 16), derived afresh.
 
-    def move(anchors, rows, codes, slopes, responses):
-        values, columns, starts = codes
+    With r_yj what model j says and f_y the score, a row pulls anchor j by
+    ``sum_y slope_y code_j (r_yj - f_y)``: the loss falls along ``2 bandwidth pull (x - v_j)``, and
+    along ``pull log code_j`` summed over the anchors for the logarithm of the bandwidth.
+    """
+    if not is_coder(coder, MovingAnchors):
+        return None
+
+    def move(coder, rows, slopes, responses):
+        anchors = coder
+        values, columns, starts = anchors.codes
         s, m = slopes.shape[1], anchors.squares.shape[0]
         pulls = anchors.pulls, columns, starts
         total = np.zeros(m, values.dtype)
@@ -246,7 +234,7 @@ def descend(X, rows, anchors, total):
     """AdaGrad step of every anchor, the gradient being ``2 bandwidth (gradient - total V)``."""
 
 
-@overload(descend, jit_options=JIT_OPTIONS)
+@overload(descend, jit_options=OPTIONS)
 def _descend(X, rows, anchors, total):
     if is_dense(X):
 

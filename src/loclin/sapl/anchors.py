@@ -1,0 +1,201 @@
+"""Anchors that are learned with the local models they weigh (LLC-SAPL).
+
+Minimises, over the models ``W`` (s, m, d), ``b`` (s, m), the anchors ``V`` (m, d) and, if asked,
+the bandwidth,
+
+    alpha/2 ||W||^2 + 1/(sum w) sum_i w_i sum_y loss(+-f_y(x_i)),
+    f_y(x) = sum_j code_j(x) (w_yj . x + b_yj),      code = localised soft assignment to V
+
+(equation 21 of Mao et al., 2015). The weights take the steps of `engine.sgd`; the anchors their
+own, which AdaGrad measures: ``rate / sqrt(sum of squared gradient lengths)``, one number an anchor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy import sparse
+
+from loclin.codings import SoftAssignmentCoding
+from loclin.engine.averaging import DescentModels
+from loclin.engine.coders import Coder
+from loclin.engine.data import Rows
+from loclin.engine.procedure import LocalModels, Procedure, StreamProcedure
+from loclin.engine.rows import compiled_form
+from loclin.engine.sgd import SGDFit, SGDStream
+from loclin.fitting.encode import encode
+from loclin.sapl.kernels import MovingAnchors
+
+# Passes with the anchors at rest, before those of max_iter (equation 20).
+AT_REST = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnchoredModels(DescentModels):
+    """Local models and what writes their codes; s of each where scorers have their own."""
+
+    anchors: NDArray[Any]  # shape: (m, d)
+    bandwidth: float | NDArray[Any]
+    history: NDArray[Any]  # shape: (m + 1,)
+
+
+class LearnedAnchors(Coder):
+    """Anchors, and the bandwidth of localised soft assignment to them, on their way.
+
+    Parameters
+    ----------
+    coding : SoftAssignmentCoding
+        Fitted: where the anchors start.
+    dtype : dtype
+    anchor_lr : float
+        First step of an anchor, in units of ``1 / sqrt(bandwidth)``, the reach of its code.
+    bandwidth_lr : float
+        The same of the bandwidth's logarithm; 0 keeps the bandwidth.
+    n_at_rest : int
+        Passes before the anchors move: LL-SVM (equation 20). The last of them measures the anchors'
+        gradients, so that their first steps are not long.
+    """
+
+    scores_all_models = False
+
+    def __init__(self, coding: SoftAssignmentCoding, dtype: Any, anchor_lr: float,
+                 bandwidth_lr: float, n_at_rest: int) -> None:  # fmt: skip
+        self.V: NDArray[Any] = coding.anchors_.astype(dtype, order="C", copy=True)
+        self.n_neighbors = min(coding.n_neighbors, len(self.V))
+        self.bandwidth = np.array([coding.bandwidth_])
+        self.rates = np.array([anchor_lr / np.sqrt(coding.bandwidth_), bandwidth_lr])
+        self.history = np.zeros(len(self.V) + 1)
+        self.n_at_rest = n_at_rest
+        self.forget_average()
+
+    def follow(self, history: NDArray[Any]) -> Self:
+        """Go on with the steps of an earlier fit."""
+        self.history[:] = history
+        return self
+
+    def codes(self, Z: Any) -> Any:
+        """Codes of rows, by the anchors as they stand."""
+        return encode(soft_assignment(self.V, self.n_neighbors, float(self.bandwidth[0])), Z)
+
+    def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> MovingAnchors:
+        """Return the anchors as a pass takes them: for sparse rows feature by feature."""
+        n, (m, d), k = Z.shape[0], self.V.shape, self.n_neighbors
+        dtype, by_feature = self.V.dtype, sparse.issparse(Z)
+        if not moves:
+            self.history[:] = 0
+        if average and not len(self.sum_V):
+            self.sum_V = np.zeros_like(self.V)
+        V = np.ascontiguousarray(self.V.T) if by_feature else self.V
+        # of a pass over sparse rows; over dense ones the sums go on from pass to pass
+        sums = np.zeros_like(V if average else V[:0])
+        codes = np.empty(n * k, dtype), np.empty(n * k, np.int32), np.arange(0, n * k + 1, k)
+        return MovingAnchors(
+            codes=codes,
+            X=compiled_form(Z),
+            V=V,
+            squares=np.einsum("jf,jf->j", self.V, self.V),
+            bandwidth=self.bandwidth,
+            rates=self.rates if moves else np.zeros(2),
+            history=self.history,
+            gradient=np.zeros_like(V),
+            pulls=np.empty(n * k, dtype),
+            buffer=np.empty((0 if by_feature else batch_size, d), dtype),
+            products=np.empty((m, batch_size), dtype),
+            averages=average,
+            sums=self.sum_V if average and not by_feature else sums,
+            sum_log_bandwidth=self.sum_log_bandwidth,
+            scales=np.ones(m),
+            counts=np.zeros(m),
+            lengths=np.einsum("jf,jf->j", self.V, self.V, dtype=np.float64),
+            touched=np.zeros(d, np.bool_),
+        )
+
+    def end_pass(self, compiled: MovingAnchors, *, average: bool) -> None:
+        """Take back what a pass over sparse rows has kept feature by feature."""
+        if compiled.V is self.V:
+            return
+        if average:
+            self.sum_V += (compiled.counts * compiled.V + compiled.sums).T
+        self.V[:] = (compiled.scales * compiled.V).T
+
+    def forget_average(self) -> None:
+        """Begin averaging anew."""
+        self.sum_V = np.zeros((0, self.V.shape[1]), self.V.dtype)
+        self.sum_log_bandwidth = np.zeros(1)
+
+    def current(self, n_averaged: float) -> tuple[NDArray[Any], ...]:
+        """Mean of the anchors and of the bandwidth's logarithm since averaging began, or the last."""
+        steps = n_averaged
+        V = self.sum_V / self.V.dtype.type(steps) if steps else self.V.copy()
+        learned = steps and self.rates[1] > 0
+        bandwidth = np.exp(self.sum_log_bandwidth / steps) if learned else self.bandwidth.copy()
+        return V, bandwidth
+
+    def fitted(self, models: LocalModels, *iterate: NDArray[Any]) -> AnchoredModels:
+        """Add the anchors to fitted models."""
+        V, bandwidth = iterate
+        return AnchoredModels(
+            **vars(models), anchors=V, bandwidth=float(bandwidth[0]), history=self.history.copy()
+        )
+
+
+def soft_assignment(
+    anchors: NDArray[Any], n_neighbors: int, bandwidth: float
+) -> SoftAssignmentCoding:
+    """Return the coding by these anchors, fitted."""
+    coding = SoftAssignmentCoding(len(anchors), n_neighbors, bandwidth, anchors)
+    return coding.fit(anchors)
+
+
+class ByScorer(Procedure, StreamProcedure):
+    """Fits, or streams, of one scorer each, run as one.
+
+    Parameters
+    ----------
+    parts : list of SGDFit or of SGDStream
+    n_jobs : int or None
+        Parts that run at once.
+    """
+
+    gap = None  # the procedure knows none
+
+    def __init__(self, parts: list[SGDFit] | list[SGDStream], n_jobs: int | None) -> None:
+        self.parts, self.n_jobs = parts, n_jobs
+
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the products of a batch, of one part."""
+        return self.parts[0].products
+
+    def iterate(self, *, average: bool) -> float:
+        """Pass over the rows once."""
+        return self._total(delayed(part.iterate)(average=average) for part in self.parts)
+
+    def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
+        """Learn from rows of a stream; return the objective over them."""
+        self.n_seen += len(rows.y)
+        return self._total(
+            delayed(part.learn)(rows._replace(y=one_against_rest(rows.y, k)), alpha, batch_size)
+            for k, part in enumerate(self.parts)
+        )
+
+    def _total(self, calls: Any) -> float:
+        return float(sum(Parallel(self.n_jobs, prefer="threads")(calls)))
+
+    def result(self, *, final: bool = False) -> AnchoredModels:
+        """Return the model as it stands."""
+        found = [part.result() for part in self.parts]
+        joined = {name: np.concatenate([getattr(one, name) for one in found])
+                  for name in ("local_coef", "local_intercept", "intercept")}  # fmt: skip
+        stacked = {name: np.stack([getattr(one, name) for one in found])
+                   for name in ("anchors", "bandwidth", "history")}  # fmt: skip
+        return AnchoredModels(**vars(found[0]) | joined | stacked)
+
+
+def one_against_rest(y: NDArray[Any], k: int) -> NDArray[Any]:
+    """Labels of scorer k's own problem: 1 for its class, 0 for the rest."""
+    return (y == k).astype(np.int32)
