@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PAGES = [
+    ROOT / "CONTRIBUTING.md",
+    *(ROOT / "docs").glob("*.md"),
+    *(ROOT / "docs/notes").glob("*.md"),
+]
 
 
 def examples(path):
@@ -30,6 +35,20 @@ def test_the_guide_s_examples_run(capsys):
     assert "False" not in printed
     assert "region 0" in printed
     assert printed.endswith("[0 1 2 3 4 5 6 7 8 9]\n")
+
+
+def files_named(text):
+    """Paths that a page names: `engine/rows.py`, or `cccp.py` in a row that begins with `ml3`."""
+    for folder, row in re.findall(r"^\| `(\w+)` \| (.*)", text, re.M):
+        for file in re.findall(r"`(\w+\.py)`", row):
+            yield f"{folder}/{file}"
+    yield from re.findall(r"`([\w/]+/\w+\.py)", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_files_that_a_page_names_exist(page):
+    for file in files_named(page.read_text()):
+        assert any((ROOT / start / file).exists() for start in ("", "src/loclin")), file
 
 
 def test_the_documentation_builds_without_warnings(tmp_path):
