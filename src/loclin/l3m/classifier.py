@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from copy import deepcopy
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -14,17 +15,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import clipped
 from loclin.engine.data import Rows, mean_squared_norm
-from loclin.engine.losses import LOSSES
-from loclin.engine.scores import block_rows, regional_scores, regions_of
+from loclin.engine.losses import LOSSES, losses_for
+from loclin.engine.procedure import Procedure
+from loclin.engine.scores import regional_scores, regions_of
 from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_n_jobs, check_number, check_option
-from loclin.fitting.iterations import Iterations
 from loclin.fitting.rows import can_hold_out, hold_out
 from loclin.fitting.strength import check_alpha
 from loclin.l3m.convex import ConvexFit, Problem
-from loclin.l3m.online import Online, OnlineFit, OnlineRun
-from loclin.l3m.outputs import models_of, occurring_columns
+from loclin.l3m.models import RegionalModels
+from loclin.l3m.online import Online, OnlineFit, OnlineRun, OnlineStream, Settings, Sums
+from loclin.l3m.outputs import Vector, block_products, occurring_columns
 from loclin.l3m.refined import Annealing, RefinedFit, best_number, draw_partition
 from loclin.l3m.rules import region_rules
 
@@ -43,7 +45,7 @@ class L3MClassifier(LocallyLinearClassifier):
 
     so a prediction costs n_regions + n_classes products. `region_rules` puts both into words.
 
-    ``solver="convex"`` is the paper's program (eqs. 5, 7 and 8), whose optimum depends on rows
+    ``solver="convex"`` is the paper's program (Equations 5, 7 and 8), whose optimum depends on rows
     drawn at random to hold the regions apart:
 
         minimise    sum_i w_i max_k [hinge_i(f_k) + phi(G, k, x_i) - 1] / sum_i w_i
@@ -53,7 +55,7 @@ class L3MClassifier(LocallyLinearClassifier):
     with ``hinge_i(f) = (1 - y_i f(x_i))+``, or for more than two classes the largest of
     ``(1 - f_{y_i})+`` and all other ``(1 + f_y)+``; and phi(G, k, x) the largest of ``(1 + g_k)+``
     and all other ``(1 - g_j)+``. ``loss="logistic"`` puts ``log(1 + exp(-z))`` for every
-    ``(1 - z)+``. For two regions this is eq. 4. ``solver="online"`` descends on it row by row.
+    ``(1 - z)+``. For two regions this is Equation 4. ``solver="online"`` descends on it row by row.
 
     ``solver="refined"``, the default, minimises the risk of the model itself,
 
@@ -194,90 +196,31 @@ class L3MClassifier(LocallyLinearClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    alpha_: float
     n_regions_: int
-    _online: Online
-    _seen: NDArray[Any]  # rows of a stream, sums of their squared norms and weights
+    partition_coef_: NDArray[np.floating]  # shape: (n_regions, d)
+    partition_intercept_: NDArray[np.floating]  # shape: (n_regions,)
 
     def _check_parameters(self) -> None:
         if self.n_regions is not None and self.n_regions != "auto":
-            check_number("n_regions", self.n_regions, Integral, low=2, open_high=True,
-                         hint='or "auto" or None')  # fmt: skip
+            hint = 'or "auto" or None'
+            check_number("n_regions", self.n_regions, Integral, low=2, open_high=True, hint=hint)
         check_option("solver", self.solver, _RESTARTS)
-        check_option("loss", self.loss, {"hinge", "logistic"})
+        check_option("loss", self.loss, losses_for("partition"))
         check_alpha(self.alpha)
-        check_number("margin", self.margin, low=0, open_low=True, open_high=True,
-                     hint="without a margin the optimum is one classifier")  # fmt: skip
+        hint = "without a margin the optimum is one classifier"
+        check_number("margin", self.margin, low=0, open_low=True, open_high=True, hint=hint)
         if self.n_restarts is not None:
-            check_number("n_restarts", self.n_restarts, Integral, low=1, open_high=True,
-                         hint="or None")  # fmt: skip
+            hint = "or None"
+            check_number("n_restarts", self.n_restarts, Integral, low=1, open_high=True, hint=hint)
         check_number("eta0", self.eta0, low=0, open_low=True, open_high=True)
         check_n_jobs(self.n_jobs)
 
-    def _check_stream(self) -> None:
+    def _stream_refusal(self) -> str | None:
         if self.solver != "online":
-            raise AttributeError("partial_fit needs solver='online'; the others must see all rows.")
+            return "partial_fit needs solver='online'; the others must see all rows."
         if self.n_regions == "auto":
-            raise AttributeError("partial_fit needs a number of regions; 'auto' must see all rows.")
-
-    def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> Iterations:
-        continued = bool(self.warm_start) and hasattr(self, "local_coef_")
-        if continued and self.solver != "convex":
-            self._check_unchanged()
-        else:
-            continued = False
-            for name in ("constraint_rows_", "dual_gap_", "t_", "_online", "n_regions_"):
-                self.__dict__.pop(name, None)
-        n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
-        self.alpha_ = self._strength(norm2, n)
-        if self.solver == "refined":
-            with self._threads(rows.X):
-                return self._begin_refined(rows, rng, continued)
-        if not continued:
-            auto = self.n_regions == "auto"
-            self.n_regions_ = self._choose(rows, rng)[0] if auto else self._given(n)
-        if self.solver == "convex":
-            problem = Problem(rows, self.n_regions_, self._n_scorers, self.alpha_,
-                              float(self.margin), LOSSES[self.loss])  # fmt: skip
-            return ConvexFit(problem, self._n_restarts, rng, self.n_jobs, self.tol)
-        if not continued:
-            self._online = self._runs(rows, rng)
-        self._seen = np.array([n, n * norm2, n])
-        return OnlineFit(self._online, rows, self.alpha_, self.eta0 / norm2)
-
-    def _begin_refined(self, rows: Rows, rng: np.random.Generator, continued: bool) -> RefinedFit:
-        if continued:
-            annealing = self._annealing(rows, continued=True)(rows, self.n_regions_)
-            return RefinedFit(annealing, annealing.outputs.of_models(*models_of(self)), hard=True)
-        self.n_regions_, start = self._choose(rows, rng)
-        annealing = self._annealing(rows)(rows, self.n_regions_)
-        return RefinedFit(annealing, annealing.start(start))
-
-    def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
-        n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
-        if not hasattr(self, "local_coef_"):
-            self.n_regions_ = _REGIONS if self.n_regions is None else int(self.n_regions)
-            if n < self.n_regions_:
-                raise ValueError(
-                    f"The first call of partial_fit has {n} rows, fewer than n_regions="
-                    f"{self.n_regions_}: the constraints need as many. Give more rows at first."
-                )
-            self._online, self._seen = self._runs(rows, rng), np.zeros(3)
-        elif not hasattr(self, "_online"):
-            raise ValueError(
-                "partial_fit goes on from a model of solver='online' only; this one is of another "
-                "solver. Fit anew, or use a clone."
-            )
-        self._seen += n, n * norm2, float(rows.weights.sum(dtype=np.float64))
-        mean = self._seen[1] / self._seen[0]
-        self.alpha_ = self._strength(mean, self._seen[0])
-        weights = rows.weights * rows.X.dtype.type(self._seen[0] / self._seen[2])
-        objective = self._online.learn(
-            rows._replace(weights=weights), self.alpha_, self.eta0 / mean, shuffle=False
-        )
-        self.objective_, self.n_iter_ = [objective], 1
-        for name, value in self._online.attributes().items():
-            setattr(self, name, value)
+            return "partial_fit needs a number of regions; 'auto' must see all rows."
+        return None
 
     def _trial(self) -> dict[str, Any] | None:
         given = {} if self.n_regions != "auto" else {"n_regions": None}
@@ -291,21 +234,64 @@ class L3MClassifier(LocallyLinearClassifier):
     def _n_scorers(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
-    def _n_local_models(self) -> int:
-        return getattr(self, "n_regions_", _REGIONS) * (self._n_scorers + 1)
+    @property
+    def _models(self) -> RegionalModels:
+        return RegionalModels(
+            self.partition_coef_, self.partition_intercept_, self.local_coef_, self.local_intercept_
+        )
 
-    def _threads(self, X: Any) -> AbstractContextManager[Any]:
-        if self.solver == "online":
-            return super()._threads(X)
-        p = self._n_local_models()
-        block = min(X.shape[0], block_rows(p, X.dtype.itemsize))  # here it is the batch
-        return threads_for(float(block) * X.shape[1] * p)
+    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
+        alpha = self._strength(mean_squared_norm(rows.X) + 1.0, len(rows.y))
+        if self.solver == "convex":
+            return self._start_convex(rows, rng, alpha)
+        if continued:
+            self._check_unchanged()
+        start = self._start_refined if self.solver == "refined" else self._start_online
+        return start(rows, rng, alpha, continued)
 
-    def _given(self, n_samples: int) -> int:
-        """Return the number of regions asked for, or the default."""
-        if self.n_regions is None:
-            return min(_REGIONS, max(2, n_samples // 10))
-        return clipped("n_regions", int(self.n_regions), n_samples, f"X has {n_samples} rows")
+    def _start_convex(self, rows: Rows, rng: np.random.Generator, alpha: float) -> ConvexFit:
+        n_regions = self._n_regions(rows, rng, alpha)
+        margin, loss = float(self.margin), LOSSES[self.loss]
+        problem = Problem(rows, n_regions, self._n_scorers, alpha, margin, loss)
+        return ConvexFit(problem, self._n_restarts, rng, self.n_jobs, self.tol)
+
+    def _start_refined(
+        self, rows: Rows, rng: np.random.Generator, alpha: float, continued: bool
+    ) -> RefinedFit:
+        if continued:  # the models may have columns that do not occur here
+            annealing = self._annealing(alpha, None)(rows, self.n_regions_)
+            return RefinedFit(annealing, annealing.outputs.of_models(self._models), hard=True)
+        partition = self._best_partition(rows, rng, alpha)
+        annealing = self._annealing(alpha, occurring_columns(rows.X))(rows, len(partition))
+        return RefinedFit(annealing, annealing.start(partition))
+
+    def _start_online(
+        self, rows: Rows, rng: np.random.Generator, alpha: float, continued: bool
+    ) -> OnlineFit:
+        if continued:
+            runs = deepcopy(self._kept.runs)
+        else:
+            runs = self._runs(rows, rng, self._n_regions(rows, rng, alpha))
+        return OnlineFit(Online(runs, self.n_jobs), rows, alpha, self.eta0)
+
+    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> OnlineStream:
+        if not self._is_fitted():
+            n, n_regions = len(rows.y), _REGIONS if self.n_regions is None else int(self.n_regions)
+            if n < n_regions:
+                raise ValueError(
+                    f"The first call of partial_fit has {n} rows, fewer than n_regions="
+                    f"{n_regions}: the constraints need as many. Give more rows at first."
+                )
+            runs, sums = self._runs(rows, rng, n_regions), Sums()
+        elif self._kept is None:
+            raise ValueError(
+                "partial_fit goes on from a model of solver='online' only; this one is of another "
+                "solver. Fit anew, or use a clone."
+            )
+        else:
+            runs, sums = deepcopy(self._kept)
+        unit = self._factor * self._alpha_unit
+        return OnlineStream(Online(runs, self.n_jobs), sums, unit, self.eta0)
 
     def _check_unchanged(self) -> None:
         if self.n_regions not in (None, "auto", self.n_regions_):
@@ -313,34 +299,55 @@ class L3MClassifier(LocallyLinearClassifier):
                 f"n_regions={self.n_regions} differs from the {self.n_regions_} of the fit that is "
                 "to go on. Leave it as it was, or start afresh with warm_start=False."
             )
-        if self.solver == "online" and not hasattr(self, "_online"):
+        if self.solver == "online" and self._kept is None:
             raise ValueError(
                 "solver='online' goes on from a model of its own only; this one is of another "
                 "solver. Set warm_start=False to start afresh."
             )
 
-    def _annealing(self, rows: Rows, *, continued: bool = False) -> partial[Annealing]:
+    def _n_regions(self, rows: Rows, rng: np.random.Generator, alpha: float) -> int:
+        """Return the number of regions asked for, or the best for the refined model."""
+        if self.n_regions == "auto":
+            return len(self._best_partition(rows, rng, alpha))
+        return self._given(len(rows.y))
+
+    def _given(self, n_samples: int) -> int:
+        """Return the number of regions asked for, or the default."""
+        if self.n_regions is None:
+            return min(_REGIONS, max(2, n_samples // 10))
+        return clipped("n_regions", int(self.n_regions), n_samples, f"X has {n_samples} rows")
+
+    def _annealing(self, alpha: float, columns: NDArray[np.intp] | None) -> partial[Annealing]:
         """Return what makes the descent over some of the rows, for a number of regions."""
-        columns = None if continued else occurring_columns(rows.X)  # models may have others
-        return partial(Annealing, n_scorers=self._n_scorers, alpha=self.alpha_,
-                       loss=LOSSES[self.loss], columns=columns)  # fmt: skip
+        loss = LOSSES[self.loss]
+        return partial(
+            Annealing, n_scorers=self._n_scorers, alpha=alpha, loss=loss, columns=columns
+        )
 
-    def _choose(self, rows: Rows, rng: np.random.Generator) -> tuple[int, NDArray[Any]]:
-        """Return how many regions, and the partition to start from: the least held-out risk."""
-        n, k, auto = len(rows.y), self._n_restarts, self.n_regions == "auto"
+    def _best_partition(self, rows: Rows, rng: np.random.Generator, alpha: float) -> Vector:
+        """Return the partition to start from: the least held-out risk of the refined model."""
+        n, auto = len(rows.y), self.n_regions == "auto"
         numbers = [r for r in _AUTO if r <= max(2, n // 10)] if auto else [self._given(n)]
-        draws = ((r, [draw_partition(rows.X, r, own) for own in rng.spawn(k)]) for r in numbers)
-        if not auto and (k == 1 or not can_hold_out(rows, self.validation_fraction)):
-            r, starts = next(draws)
-            return r, starts[0]
-        seed = int(rng.integers(2**31 - 1))
-        parts = hold_out(rows, self.validation_fraction, seed, "n_regions='auto'")
-        return best_number(self._annealing(rows), *parts, draws, self.n_jobs)
+        with threads_for(block_products(rows.X, _REGIONS * (self._n_scorers + 1))):
+            draws = self._draw_partitions(rows.X, rng, numbers)
+            can_choose = can_hold_out(rows, self.validation_fraction)
+            if not auto and (self._n_restarts == 1 or not can_choose):
+                return next(draws)[0]
+            seed = int(rng.integers(2**31 - 1))
+            parts = hold_out(rows, self.validation_fraction, seed, "n_regions='auto'")
+            make = self._annealing(alpha, occurring_columns(rows.X))
+            return best_number(make, *parts, draws, self.n_jobs)
 
-    def _runs(self, rows: Rows, rng: np.random.Generator) -> Online:
-        settings = self.n_regions_, self._n_scorers, float(self.margin), LOSSES[self.loss]
-        runs = [OnlineRun(rows, *settings, own) for own in rng.spawn(self._n_restarts)]
-        return Online(runs, self.n_jobs)
+    def _draw_partitions(
+        self, X: Any, rng: np.random.Generator, numbers: list[int]
+    ) -> Iterator[list[Vector]]:
+        """Yield partitions to start from, for each number of regions."""
+        for r in numbers:
+            yield [draw_partition(X, r, own) for own in rng.spawn(self._n_restarts)]
+
+    def _runs(self, rows: Rows, rng: np.random.Generator, n_regions: int) -> list[OnlineRun]:
+        settings = Settings(n_regions, self._n_scorers, float(self.margin), LOSSES[self.loss])
+        return [OnlineRun(rows, settings, own) for own in rng.spawn(self._n_restarts)]
 
     def regions(self, X: ArrayLike) -> NDArray[np.intp]:
         """Return the region of each row.
@@ -383,16 +390,13 @@ class L3MClassifier(LocallyLinearClassifier):
         check_is_fitted(self, "partition_coef_")
         check_number("n_top", n_top, Integral, low=1, open_high=True)
         names = getattr(self, "feature_names_in_", [f"x{f}" for f in range(self.n_features_in_)])
-        return region_rules(
-            self.partition_coef_, self.partition_intercept_, self.local_coef_,
-            self.local_intercept_, self.classes_, names, n_top,
-            None if X is None else self.regions(X),
-        )  # fmt: skip
+        regions = None if X is None else self.regions(X)
+        return region_rules(self._models, self.classes_, names, n_top, regions)
 
-    def _class_scores(self, X: Any) -> NDArray[Any]:
-        return regional_scores(X, *models_of(self))
+    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[np.floating]:
+        return regional_scores(X, *self._models)
 
-    def _codes(self, X: Any) -> Any:
-        found = regions_of(X, self.partition_coef_, self.partition_intercept_)
-        n, ones = len(found), np.ones(len(found), self.local_coef_.dtype)
-        return sparse.csr_matrix((ones, found, np.arange(n + 1)), (n, self.n_regions_))
+    def _codes(self, X: Any) -> sparse.csr_matrix:
+        regions = regions_of(X, self.partition_coef_, self.partition_intercept_)
+        n, ones = len(regions), np.ones(len(regions), self.local_coef_.dtype)
+        return sparse.csr_matrix((ones, regions, np.arange(n + 1)), (n, self.n_regions_))

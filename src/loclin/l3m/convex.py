@@ -1,4 +1,4 @@
-"""The convex program of L3M (eqs. 4, 5, 7 and 8), by smoothing, with a bound from below.
+"""The convex program of L3M (Equations 4, 5, 7 and 8), by smoothing, with a bound from below.
 
 Minimises, over local classifiers f and partition functions g of the r regions,
 
@@ -16,19 +16,30 @@ point of the dual problem once repaired: see `Run.bound`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.optimize import Bounds
 
 from loclin.engine.data import Rows
-from loclin.engine.losses import Loss
+from loclin.engine.losses import Loss, losses_for
+from loclin.engine.procedure import Procedure
 from loclin.engine.scores import local_products, regional_scores, winners
 from loclin.l3m.kernels import surrogate_rows
-from loclin.l3m.outputs import Outputs, models_of
+from loclin.l3m.models import ConvexModels
+from loclin.l3m.outputs import (
+    ChangeOfVariables,
+    Floats,
+    Kernel,
+    Limits,
+    Outputs,
+    Vector,
+    block_products,
+    minimise,
+)
 
 _FIRST = 0.25  # smoothing of the first round, over the objective at the start
 _LESS = 0.5  # smoothing of a round over that of the one before
@@ -36,6 +47,18 @@ _LEAST = 1e-7  # the same, at least
 _PASSES = 600  # of a round
 _FLATTEST = 1e-3  # variance of a direction, over the largest, below which it is not stretched
 _WIDEST = 1500  # features, for the bound from below, which needs their second moments
+
+
+# Is shown some rows, the slopes and the constants of `surrogate_rows` there.
+Observer = Callable[[slice, Floats, Floats], None]
+
+
+class Moments(NamedTuple):
+    """Of the features, from which they are whitened and the objective is bounded from below."""
+
+    inverse: Floats  # of the second moments with a one; shape: (d + 1, d + 1)
+    basis: Floats  # in which features are nearly uncorrelated and of deviation 1; shape: (d, d)
+    basis_inverse: Floats  # shape: (d, d)
 
 
 class Problem:
@@ -50,52 +73,62 @@ class Problem:
         Hinge or logistic.
     """
 
-    def __init__(self, rows: Rows, n_regions: int, n_scorers: int, alpha: float, margin: float,
-                 loss: Loss) -> None:  # fmt: skip
+    def __init__(
+        self, rows: Rows, n_regions: int, n_scorers: int, alpha: float, margin: float, loss: Loss
+    ) -> None:
+        if loss not in losses_for("partition").values():
+            raise ValueError(f"the surrogate of {loss!r} is not known")
         self.rows, self.X, self.y = rows, rows.X, rows.y
+        self.is_sparse: bool = sparse.issparse(rows.X)
         self.weights = rows.weights / rows.weights.sum(dtype=np.float64)
         self.n_regions, self.n_scorers = n_regions, n_scorers
         self.alpha, self.margin, self.loss = alpha, margin, loss
         self.mean = np.asarray(self.weights @ self.X, np.float64).reshape(1, -1)
-        self.inverse_moments, self.bases = None, None
-        if self.X.shape[1] <= _WIDEST:
-            moments = self._moments()
-            self.inverse_moments = np.linalg.pinv(moments, hermitian=True)
-            self.bases = _whitening(moments[:-1, :-1] - self.mean.T @ self.mean)
+        self.moments = self._moments() if self.X.shape[1] <= _WIDEST else None
 
-    def _moments(self) -> NDArray[np.float64]:
-        """Second moments of the features and a one."""
-        weights = self.weights[:, None]
-        weighed = self.X.multiply(weights).tocsr() if sparse.issparse(self.X) else self.X * weights
-        product = weighed.T @ self.X
-        d = self.X.shape[1]
+    def _moments(self) -> Moments:
+        weights, d = self.weights[:, None], self.X.shape[1]
         moments = np.ones((d + 1, d + 1))
-        moments[:d, :d] = product.toarray() if sparse.issparse(product) else product
+        if self.is_sparse:
+            moments[:d, :d] = (self.X.multiply(weights).tocsr().T @ self.X).toarray()
+        else:
+            moments[:d, :d] = (self.X * weights).T @ self.X
         moments[:d, d] = moments[d, :d] = self.mean
-        return moments
+        inverse = np.linalg.pinv(moments, hermitian=True)
+        return Moments(inverse, *_whitening(moments[:d, :d] - self.mean.T @ self.mean))
 
-    def kernel(self, mu: float, look: Callable[..., None] | None = None) -> Any:
-        """Return the smoothed surrogate of some rows; `look` sees its pieces."""
-        keeps = look is not None
+    def kernel(self, mu: float, observe: Observer | None = None) -> Kernel:
+        """Return the smoothed surrogate of some rows; `observe` is shown its pieces."""
 
-        def of_rows(Z: NDArray[Any], rows: slice, A: NDArray[Any]) -> float:
-            constants = np.empty(A.shape if keeps else (0, 0), A.dtype)
-            total = surrogate_rows(
+        def kernel(Z: Floats, rows: slice, A: Floats) -> float:
+            constants = np.empty((0, 0) if observe is None else A.shape, A.dtype)
+            total: float = surrogate_rows(
                 Z, self.y[rows], self.weights[rows], self.n_regions, self.n_scorers, mu,
                 int(self.loss), A, constants,
             )  # fmt: skip
-            if look is not None:
-                look(rows, A, constants)
+            if observe is not None:
+                observe(rows, A, constants)
             return total
 
-        return of_rows
+        return kernel
 
 
-def _whitening(covariance: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _whitening(covariance: Floats) -> tuple[Floats, Floats]:
     """Return a basis in which features are nearly uncorrelated and of deviation 1; its inverse."""
     values, vectors = np.linalg.eigh(covariance)
     roots = np.sqrt(np.maximum(values, _FLATTEST * max(values.max(), 1e-300)))
     return (vectors / roots) @ vectors.T, (vectors * roots) @ vectors.T
+
+
+class Support(NamedTuple):
+    """Sums over the rows of the affine functions ``A_i . Z_i + constants_i``, by the sign of A.
+
+    Row by row, they support the smoothed surrogate from below.
+    """
+
+    rows: Vector  # of A x; shape: (2, p, d)
+    slopes: Vector  # of A; shape: (2, p)
+    constants: Vector  # shape: (2, p)
 
 
 class Run:
@@ -106,24 +139,25 @@ class Run:
     problem : Problem
     constrained : ndarray of shape (m,)
         Rows where g_1 .. g_m are at least `margin`; r - 1 in the paper's program, none in
-        proposition 1.1.
+        Proposition 1.1.
     """
 
     def __init__(self, problem: Problem, constrained: NDArray[np.intp]) -> None:
         self.problem, self.constrained = problem, constrained
-        r, s, d = problem.n_regions, problem.n_scorers, problem.X.shape[1]
+        r, s = problem.n_regions, problem.n_scorers
         pivots = np.repeat(problem.mean, r * s + r, axis=0)
         self.held = slice(r * s, r * s + len(constrained))
         at = problem.X[constrained]
-        pivots[self.held] = at.toarray() if sparse.issparse(at) else at
+        pivots[self.held] = at.toarray() if problem.is_sparse else at
         self.outputs = Outputs(problem.X, r, s, pivots, np.float64)
-        p = self.outputs.n_outputs
-        self.lower = np.full(p, -np.inf)
-        self.lower[self.held] = problem.margin
-        self.penalties = np.zeros(p)
+        self.penalties = np.zeros(self.outputs.n_outputs)
         self.penalties[: r * s] = problem.alpha
-        self.v = np.zeros(p * (d + 1))
-        self.v[-p:][self.held] = problem.margin
+        n_unknowns = pivots.size + len(pivots)
+        lowest, self.v = np.full(n_unknowns, -np.inf), np.zeros(n_unknowns)
+        for unknowns in (lowest, self.v):
+            _, b = self.outputs.split(unknowns)
+            b[self.held] = problem.margin
+        self.bounds = Bounds(lowest, np.inf)
         self.objective, self.lowest = self._exactly(), -np.inf
         self.mu = _FIRST * max(self.objective, 1e-3)
 
@@ -133,32 +167,41 @@ class Run:
         return (self.objective - self.lowest) / max(abs(self.objective), 1e-12)
 
     def round(self) -> None:
-        """Descend; smooth less the next time, unless this round has not come to its end.
-
-        Penalised coordinates are scaled down: the surrogate's curvature is about 1 / (4 mu).
-        """
+        """Descend; smooth less the next time, unless this round has not come to its end."""
         problem = self.problem
-        v, _ = self.outputs.minimise(
-            self.v, problem.kernel(self.mu), self.penalties, _PASSES, 1e-6 * self.mu,
-            self.lower, problem.bases, 1.0 / np.sqrt(1.0 + 4.0 * self.mu * self.penalties),
-        )  # fmt: skip
+        v = self._descend()
         before, self.v = self.v, v
         objective = self._exactly()
         if objective <= self.objective:
             self.objective = objective
         else:
             self.v = before
-        if problem.inverse_moments is not None:
-            self.lowest = max(self.lowest, self.bound(v))
+        if problem.moments is not None:
+            self.lowest = max(self.lowest, self.bound(v, problem.moments.inverse))
             pieces = problem.n_regions * (problem.n_scorers + 1) * (problem.n_regions + 1)
             if self.objective - self.lowest > 2.0 * self.mu * np.log(pieces):
                 return  # not yet there: what the smoothing costs is at most half of this
         self.mu = max(_LESS * self.mu, _LEAST * self.objective)
 
+    def _descend(self) -> Vector:
+        """Minimise the smoothed program; features are whitened where their moments are known.
+
+        Penalised coordinates are scaled down: the surrogate's curvature is about 1 / (4 mu).
+        """
+        objective = self.outputs.penalized(self.problem.kernel(self.mu), self.penalties)
+        limits = Limits(_PASSES, tol=1e-6 * self.mu)
+        moments = self.problem.moments
+        if moments is None:
+            return minimise(objective, self.v, limits, self.bounds)[0]
+        scales = 1.0 / np.sqrt(1.0 + 4.0 * self.mu * self.penalties)
+        change = ChangeOfVariables(self.outputs, moments.basis, moments.basis_inverse, scales)
+        u, _ = minimise(change.of(objective), change.there(self.v), limits, self.bounds)
+        return change.back(u)
+
     def error(self) -> float:
         """Weighted training error of the model."""
-        problem, found = self.problem, self.outputs.attributes(self.v)
-        scores = regional_scores(problem.X, *models_of(SimpleNamespace(**found)))
+        problem = self.problem
+        scores = regional_scores(problem.X, *self.outputs.models(self.v))
         return float(problem.weights @ (winners(scores) != problem.y))
 
     def _exactly(self) -> float:
@@ -168,7 +211,21 @@ class Run:
         W = self.outputs.split(self.v)[0][: self.outputs.n_local]
         return total + 0.5 * problem.alpha * float(np.vdot(W, W))
 
-    def bound(self, v: NDArray[Any]) -> float:
+    def _support(self, v: Vector) -> Support:
+        """Return what supports the smoothed surrogate at `v`."""
+        X, p = self.problem.X, self.outputs.n_outputs
+        support = Support(np.zeros((2, p, X.shape[1])), np.zeros((2, p)), np.zeros((2, p)))
+
+        def observe(rows: slice, A: Floats, constants: Floats) -> None:
+            for sign, part in enumerate((np.maximum(A, 0), np.minimum(A, 0))):
+                support.rows[sign] += part.T @ X[rows]
+                support.slopes[sign] += part.sum(axis=0, dtype=np.float64)
+                support.constants[sign] += constants.sum(axis=0, where=(A > 0) == (sign == 0))
+
+        self.outputs.score(v, self.problem.kernel(self.mu, observe))
+        return support
+
+    def bound(self, v: Vector, inverse_moments: Floats) -> float:
         """Lower bound of the objective, from the pieces of the smoothed surrogate at `v`.
 
         Row by row, the surrogate is at least ``A_i . Z_i + constants_i``. Where the sums over the
@@ -178,43 +235,38 @@ class Run:
             sum of constants + margin (sum of multipliers) - ||sum A_i x_i||^2 / (2 alpha)
 
         They vanish only nearly. (1) In the classifiers' intercepts: pieces with one sign are made
-        lighter. (2) In the partition: what is left over, V, is undone by ``C_i = w_i x_i M^-1 V``
-        (M the second moments). As the surrogate is at least ``max_j |g_j(x_i)|``, the program
-        allows a share 1 / (1 + reach) of A beside such a C, reach = max_i ||C_i||_1 / w_i.
+        lighter. (2) In the partition: what is left over, V, is cancelled by
+        ``C_i = w_i x_i M^-1 V`` (M the second moments). As the surrogate is at least
+        ``max_j |g_j(x_i)|``, the program allows a share 1 / (1 + reach) of A beside such a C,
+        reach = max_i ||C_i||_1 / w_i.
         """
         problem, n_local = self.problem, self.outputs.n_local
-        d, p = problem.X.shape[1], self.outputs.n_outputs
-        moved = np.zeros((2, p, d))  # sums of A x, by the sign of A
-        sums, constants = np.zeros((2, p)), np.zeros((2, p))
-
-        def look(rows: slice, A: NDArray[Any], by_piece: NDArray[Any]) -> None:
-            for sign, part in enumerate((np.maximum(A, 0), np.minimum(A, 0))):
-                moved[sign] += part.T @ problem.X[rows]
-                sums[sign] += part.sum(axis=0, dtype=np.float64)
-                constants[sign] += by_piece.sum(axis=0, where=(A > 0) == (sign == 0))
-
-        self.outputs.score(v, problem.kernel(self.mu, look))
+        rows, slopes, constants = self._support(v)
         # (1) the two signs weigh the same
-        balanced = np.minimum(sums[0], -sums[1])[:n_local] / np.maximum(
-            np.abs(sums[:, :n_local]), 1e-300
+        balanced = np.minimum(slopes[0], -slopes[1])[:n_local] / np.maximum(
+            np.abs(slopes[:, :n_local]), 1e-300
         )
-        pull = np.einsum("gp,gpd->pd", balanced, moved[:, :n_local])
+        of_classifiers = np.einsum("gp,gpd->pd", balanced, rows[:, :n_local])
         value = float((balanced * constants[:, :n_local]).sum() + constants[:, n_local:].sum())
         # (2) what the multipliers do not explain
-        over, at = sums.sum(axis=0), self.outputs.pivots[self.held]
-        multipliers = np.maximum(over[self.held], 0.0)
-        V = np.column_stack([moved.sum(axis=0), over])[n_local:]
+        both, at = slopes.sum(axis=0), self.outputs.pivots[self.held]
+        multipliers = np.maximum(both[self.held], 0.0)
+        V = np.column_stack([rows.sum(axis=0), both])[n_local:]
         V[: len(at)] -= np.column_stack([multipliers[:, None] * at, multipliers])
-        undone = V @ problem.inverse_moments
-        reach = 0.0
-        for _, Z in local_products(problem.X, undone[None, :, :-1]):
-            reach = max(reach, float(np.abs(Z + undone[:, -1]).sum(axis=1).max()))
-        share = 1.0 / (1.0 + reach)
+        share = 1.0 / (1.0 + self._reach(V @ inverse_moments))
         value += problem.margin * float(multipliers.sum())
-        return share * value - share**2 * float(np.vdot(pull, pull)) / (2.0 * problem.alpha)
+        square = float(np.vdot(of_classifiers, of_classifiers))
+        return share * value - share**2 * square / (2.0 * problem.alpha)
+
+    def _reach(self, W: Floats) -> float:
+        """Largest ``||W [x_i; 1]||_1`` of a row."""
+        reach = 0.0
+        for _, Z in local_products(self.problem.X, W[None, :, :-1]):
+            reach = max(reach, float(np.abs(Z + W[:, -1]).sum(axis=1).max()))
+        return reach
 
 
-class ConvexFit:
+class ConvexFit(Procedure):
     """The program from several draws of constraint rows, each to its optimum; the best is kept.
 
     Parameters
@@ -228,8 +280,10 @@ class ConvexFit:
         A draw is solved when its gap is at most this.
     """
 
-    def __init__(self, problem: Problem, n_restarts: int, rng: np.random.Generator,
-                 n_jobs: int | None, tol: float) -> None:  # fmt: skip
+    def __init__(
+        self, problem: Problem, n_restarts: int, rng: np.random.Generator, n_jobs: int | None,
+        tol: float,
+    ) -> None:  # fmt: skip
         self.problem, self.n_jobs, self.tol = problem, n_jobs, tol
         n, held = problem.X.shape[0], problem.n_regions - 1
         self.runs = [Run(problem, rng.choice(n, held, replace=False)) for _ in range(n_restarts)]
@@ -237,9 +291,14 @@ class ConvexFit:
     @property
     def gap(self) -> float | None:
         """Largest gap of a draw; None where there are too many features to know."""
-        if self.problem.inverse_moments is None:
+        if self.problem.moments is None:
             return None
         return max(run.gap for run in self.runs)
+
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the scores of a block of rows."""
+        return block_products(self.problem.X, self.runs[0].outputs.n_outputs)
 
     def iterate(self, *, average: bool) -> float:
         """Descend with less smoothing. Return the objective of the draw that is kept."""
@@ -251,9 +310,12 @@ class ConvexFit:
         """Return the draw with the least training error; of equals, the least objective."""
         return min(self.runs, key=lambda run: (run.error(), run.objective))
 
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
-        best = self.best()
-        gap = np.nan if self.problem.inverse_moments is None else best.gap
-        code = {"constraint_rows_": self.problem.rows.places(best.constrained), "dual_gap_": gap}
-        return best.outputs.attributes(best.v) | code
+    def result(self, *, final: bool = False) -> ConvexModels:
+        """Return the model as it stands."""
+        problem, best = self.problem, self.best()
+        return ConvexModels.of(
+            best.outputs.models(best.v),
+            problem.alpha,
+            constraint_rows=problem.rows.places(best.constrained),
+            dual_gap=np.nan if problem.moments is None else best.gap,
+        )

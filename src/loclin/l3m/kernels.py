@@ -1,4 +1,4 @@
-"""Compiled rows of L3M: the convex surrogate of eq. 8, smoothed; the risk of a soft partition.
+"""Compiled objectives of L3M: the surrogate of Equation 8, smoothed; the risk of a soft partition.
 
 Scores of a row are (r s + r): region by region those of its s scorers, then the r partition scores.
 """
@@ -9,26 +9,28 @@ import numpy as np
 
 from loclin.engine.jit import jit
 from loclin.engine.losses import Loss, loss_slope, loss_value
+from loclin.engine.targets import sign_of
 
-_HINGE, _LOGISTIC = int(Loss.HINGE), int(Loss.LOGISTIC)
+_HINGE = int(Loss.HINGE)
 
 
 @jit
 def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
-    """Sum of ``weights_i max_k [hinge_i(f_k) + phi(G, k, x_i) - 1]`` (eqs. 4, 7 and 8), smoothed.
+    """Sum of ``weights_i max_k [hinge_i(f_k) + phi(G, k, x_i) - 1]``, smoothed.
 
-    Every maximum is that of finitely many pieces, convex in one score each, and is replaced by
-    ``mu log sum exp(. / mu)``. Where a piece has weight p, slope q' and value q at the score z, it
-    supports the surrogate from below by ``p (q' z + (q - q' z))``.
+    These are Equations 4, 7 and 8. Every maximum is that of finitely many pieces, convex in one
+    score each, and is replaced by ``mu log sum exp(. / mu)``. Where a piece has weight p, slope q'
+    and value q at the score z, it supports the surrogate from below by ``p (q' z + (q - q' z))``.
 
     Parameters
     ----------
     Z : ndarray of shape (n, r s + r)
         Scores.
     y : ndarray of shape (n,)
-        Labels; for s = 1 the positive class is 1.
+        Labels 0 .. c - 1.
     weights : ndarray of shape (n,)
     r, s : int
+        Regions and scorers.
     mu : float
         Above 0.
     loss : int
@@ -53,16 +55,16 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
             A[i, gates + j] = 0
         for k in range(r):
             u[k] = _exponents_of_scorers(Z, i, k * s, s, y[i], mu, loss, A)
-            v[k] = _exponents_of_gates(Z, i, gates, k, r, mu, loss, by_gates)
+            v[k] = _exponents_of_gates(Z, i, gates, k, mu, loss, by_gates)
             flat[0, k], flat[0, r + k] = -u[k] / mu, -v[k] / mu
             exponentials(by_gates, k)
         exponentials(A, i)
         exponentials(flat, 0)
         for k in range(r):
-            u[k] += mu * math.log(_shares(A, i, k * s, s, flat[0, k], loss))
-            v[k] += mu * math.log(_shares(by_gates, k, 0, r, flat[0, r + k], loss))
+            u[k] += mu * math.log(_normalize(A, i, k * s, s, flat[0, k], loss))
+            v[k] += mu * math.log(_normalize(by_gates, k, 0, r, flat[0, r + k], loss))
             joint[0, k] = (u[k] + v[k]) / mu
-        top = _from_the_top(joint, 0, 0, r)
+        top = _subtract_max(joint, 0, 0, r)
         exponentials(joint, 0)
         mass = _sum(joint, 0, 0, r)
         total += weights[i] * (mu * (top + math.log(mass)) - 1.0)
@@ -72,34 +74,46 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
             part = weights[i] * joint[0, k] / mass
             _weigh_scorers(Z, i, k * s, s, y[i], loss, part, A, constants)
             if part > 0:
-                _weigh_gates(Z, i, gates, k, r, loss, part, by_gates, A, constants)
+                _weigh_gates(Z, i, gates, k, loss, part, by_gates, A, constants)
         if keeps:
             constants[i, gates] -= weights[i]
     return total
 
 
 @jit
-def _sign(label, c, s):
-    """Return 1 where scorer c should be positive, else -1."""
-    return 1.0 if label == (c if s > 1 else 1) else -1.0
-
-
-@jit
 def _piece(loss, z):
-    """Value of a piece: the hinge without its flat part, or the logistic loss."""
+    """Value of a piece at z: the hinge without its flat part, or the logistic loss."""
     return 1.0 - z if loss == _HINGE else loss_value(loss, z)
 
 
 @jit
 def _piece_slope(loss, z):
+    """Slope of a piece at z."""
     return -1.0 if loss == _HINGE else loss_slope(loss, z)
 
 
 @jit
 def _exponents_of_scorers(Z, i, first, s, label, mu, loss, A):
-    """Write the pieces of a region's hinge, less the largest, over mu; return the largest.
+    """Write the pieces of a region's loss, less the largest, over mu; return the largest.
 
     The hinge has a flat piece of value 0 besides.
+
+    Parameters
+    ----------
+    Z, A : ndarray of shape (n, r s + r)
+        Scores; of row i in A, the columns of the region are overwritten.
+    i : int
+        Row.
+    first, s : int
+        First column of the region, and how many it has.
+    label : int
+        Of the row.
+    mu : float
+    loss : int
+
+    Returns
+    -------
+    top : float
     """
     top = 0.0 if loss == _HINGE else -math.inf
     for c in range(np.uint64(first), np.uint64(first + s)):
@@ -116,8 +130,26 @@ def _exponents_of_scorers(Z, i, first, s, label, mu, loss, A):
 
 
 @jit
-def _exponents_of_gates(Z, i, gates, k, r, mu, loss, by_gates):
-    """Do the same for the bound of "row i is in region k" (eq. 7)."""
+def _exponents_of_gates(Z, i, gates, k, mu, loss, by_gates):
+    """Do the same for the bound of "row i is in region k" (Equation 7).
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, r s + r)
+    i : int
+    gates : int
+        First column of the partition scores.
+    k : int
+    mu : float
+    loss : int
+    by_gates : ndarray of shape (r, r)
+        Row k is overwritten.
+
+    Returns
+    -------
+    top : float
+    """
+    r = by_gates.shape[0]
     top = 0.0 if loss == _HINGE else -math.inf
     for j in range(r):
         by_gates[k, j] = _piece(loss, -Z[i, gates + j] if j == k else Z[i, gates + j])
@@ -129,8 +161,8 @@ def _exponents_of_gates(Z, i, gates, k, r, mu, loss, by_gates):
 
 
 @jit
-def _shares(values, i, first, size, flat, loss):
-    """Turn exponentials into the weights of the pieces; return their sum.
+def _normalize(values, i, first, size, flat, loss):
+    """Divide exponentials of row i by their sum; return it. `flat` is that of the flat piece.
 
     It is at least 1, that of the largest; rounding must not lose it.
     """
@@ -143,14 +175,28 @@ def _shares(values, i, first, size, flat, loss):
 
 @jit
 def _weigh_scorers(Z, i, first, s, label, loss, part, A, constants):
-    """Turn the weights of a region's pieces into slopes."""
+    """Turn the weights of a region's pieces into slopes.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, r s + r)
+    i, first, s, label
+        See `_exponents_of_scorers`.
+    loss : int
+    part : float
+        Weight of the region in the row's maximum, times that of the row.
+    A : ndarray of shape (n, r s + r)
+        Weights of the pieces, overwritten by the slopes.
+    constants : ndarray of shape (n, r s + r) or (0, 0)
+        Overwritten by the constants, see `surrogate_rows`.
+    """
     if part == 0:
         for c in range(np.uint64(first), np.uint64(first + s)):
             A[i, c] = 0
         return
     for c in range(s):
         at = first + c
-        sign = _sign(label, c, s)
+        sign = sign_of(label, c, s)
         slope, p = _piece_slope(loss, sign * Z[i, at]), part * A[i, at]
         A[i, at] = p * slope * sign
         if constants.shape[0]:
@@ -159,9 +205,25 @@ def _weigh_scorers(Z, i, first, s, label, loss, part, A, constants):
 
 
 @jit
-def _weigh_gates(Z, i, gates, k, r, loss, part, by_gates, A, constants):
-    """Add the slopes of the bound of "row i is in region k"."""
-    for j in range(r):
+def _weigh_gates(Z, i, gates, k, loss, part, by_gates, A, constants):
+    """Add the slopes of the bound of "row i is in region k".
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, r s + r)
+    i, gates, k
+        See `_exponents_of_gates`.
+    loss : int
+    part : float
+        See `_weigh_scorers`.
+    by_gates : ndarray of shape (r, r)
+        Row k has the weights of the pieces.
+    A : ndarray of shape (n, r s + r)
+        The slopes are added to it.
+    constants : ndarray of shape (n, r s + r) or (0, 0)
+        The constants are added to it.
+    """
+    for j in range(by_gates.shape[0]):
         sign = -1.0 if j == k else 1.0
         z = sign * Z[i, gates + j]
         slope, p = _piece_slope(loss, z), part * by_gates[k, j]
@@ -185,7 +247,10 @@ def soft_rows(Z, y, weights, r, s, sharpness, trust, shift, width, A):
     ----------
     Z, y, weights, r, s
         See `surrogate_rows`; for s = 1 the score of the other class is 0.
-    sharpness, trust, shift, width : float
+    sharpness, shift : float
+        At least 0.
+    trust, width : float
+        Above 0.
     A : ndarray of shape (n, r s + r)
         Overwritten by the gradient.
 
@@ -201,17 +266,17 @@ def soft_rows(Z, y, weights, r, s, sharpness, trust, shift, width, A):
     for i in range(Z.shape[0]):
         weight = dtype(weights[i])
         for k in range(r):
-            losses[k] = _ahead(Z, i, k * s, s, y[i], shift, width, A)
+            losses[k] = _exponents_of_softmax(Z, i, k * s, s, y[i], shift, width, A)
             A[i, gates + k] = sharpness * Z[i, gates + k]
-        _from_the_top(A, i, gates, r)
+        _subtract_max(A, i, gates, r)
         for k in range(r):
             log_p[k] = A[i, gates + k]
         exponentials(A, i)
         mass_p = _sum(A, i, gates, r)
         for k in range(r):
-            losses[k] += _slopes(Z, i, k * s, s, y[i], shift, width, A)
+            losses[k] += _softmax_slopes(Z, i, k * s, s, y[i], shift, width, A)
             h[0, k] = log_p[k] - trust * losses[k]
-        top = _from_the_top(h, 0, 0, r)
+        top = _subtract_max(h, 0, 0, r)
         exponentials(h, 0)
         mass_h = _sum(h, 0, 0, r)
         total -= weight * (top + math.log(mass_h / mass_p)) / trust
@@ -252,8 +317,8 @@ def exponentials(values, i):
 
 
 @jit
-def _from_the_top(values, i, first, size):
-    """Subtract the largest of some numbers of row i; return it."""
+def _subtract_max(values, i, first, size):
+    """Subtract the largest of `size` numbers of row i from them; return it."""
     begin, end = np.uint64(first), np.uint64(first + size)
     top = values[i, begin]
     for c in range(begin, end):
@@ -265,6 +330,7 @@ def _from_the_top(values, i, first, size):
 
 @jit
 def _sum(values, i, first, size):
+    """Sum of `size` numbers of row i."""
     total = values.dtype.type(0)
     for c in range(np.uint64(first), np.uint64(first + size)):
         total += values[i, c]
@@ -272,28 +338,56 @@ def _sum(values, i, first, size):
 
 
 @jit
-def _ahead(Z, i, first, s, label, shift, width, A):
-    """Write the exponents of a region's loss less the largest; return what that is of the loss."""
+def _exponents_of_softmax(Z, i, first, s, label, shift, width, A):
+    """Write the exponents of a region's loss less the largest; return `width` times the largest.
+
+    Parameters
+    ----------
+    Z, A : ndarray of shape (n, r s + r)
+        Scores; of row i in A, the columns of the region are overwritten.
+    i, first, s, label
+        See `_exponents_of_scorers`.
+    shift, width : float
+        See `soft_rows`.
+
+    Returns
+    -------
+    part : float
+        Of the loss; `_softmax_slopes` returns the rest.
+    """
     zero, one = Z.dtype.type(0), Z.dtype.type(1)
     if s == 1:
-        short = (shift - _side(Z[i, first], label)) / width
+        short = (shift - _signed(Z[i, first], label)) / width
         A[i, first] = -abs(short)
         return width * max(short, zero)
     right, by_width = Z[i, first + label] - shift, one / width
     for c in range(np.uint64(first), np.uint64(first + s)):
         A[i, c] = (Z[i, c] - right) * by_width
     A[i, first + label] = zero
-    return width * _from_the_top(A, i, first, s)
+    return width * _subtract_max(A, i, first, s)
 
 
 @jit
-def _slopes(Z, i, first, s, label, shift, width, A):
-    """Turn the exponentials into the slopes of the loss; return the rest of the loss."""
+def _softmax_slopes(Z, i, first, s, label, shift, width, A):
+    """Turn the exponentials into the slopes of the loss; return the rest of the loss.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, r s + r)
+    i, first, s, label, shift, width
+        See `_exponents_of_softmax`.
+    A : ndarray of shape (n, r s + r)
+        Exponentials, overwritten by the slopes.
+
+    Returns
+    -------
+    rest : float
+    """
     one = Z.dtype.type(1)
     if s == 1:
         e = A[i, first]
-        share = (e if _side(Z[i, first], label) > shift else one) / (one + e)
-        A[i, first] = -_side(share, label)
+        share = (e if _signed(Z[i, first], label) > shift else one) / (one + e)
+        A[i, first] = -_signed(share, label)
         return width * math.log1p(e)
     mass = _sum(A, i, first, s)
     by_mass = one / mass
@@ -304,6 +398,6 @@ def _slopes(Z, i, first, s, label, shift, width, A):
 
 
 @jit
-def _side(score, label):
-    """Score of the right one of two classes."""
-    return score if label == 1 else -score
+def _signed(value, label):
+    """Value with the sign that is right for one of two classes."""
+    return value if label == 1 else -value

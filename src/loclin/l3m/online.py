@@ -1,24 +1,36 @@
 """L3M learned row by row: Algorithm 1 with its gradient put right, for r regions and c classes.
 
-Descends on the convex program of `l3m_convex`, one row at a time, with steps ``rate / sqrt(t)`` and
-a projection onto the constraints (Zinkevich, 2003). Several runs, each with constraint rows of
-its own, learn from the same rows; the one with the least running error (of its
-predictions before it learns a row, over about the last thousand) is the model.
+Descends on the program of `convex`, one row at a time, with steps ``rate / sqrt(t)`` and a
+projection onto the constraints (Zinkevich, 2003). Several runs, each with constraint rows of its
+own, learn from the same rows; the one with the least running error (of its predictions before it
+learns a row, over about the last thousand) is the model.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import sparse
 
-from loclin.engine.data import Rows
+from loclin.engine.data import Rows, mean_squared_norm
 from loclin.engine.losses import Loss
+from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.rows import as_models, compiled_form, weights_for
-from loclin.l3m.online_kernels import online_pass
+from loclin.engine.schedule import auto_alpha
+from loclin.l3m.models import OnlineModels, RegionalModels
+from loclin.l3m.online_kernels import Functions, Program, Progress, online_pass
+
+
+class Settings(NamedTuple):
+    """What the runs have in common."""
+
+    n_regions: int
+    n_scorers: int
+    margin: float
+    loss: Loss
 
 
 class OnlineRun:
@@ -28,53 +40,55 @@ class OnlineRun:
     ----------
     rows : Rows
         First rows.
-    n_regions, n_scorers : int
-    margin : float
-    loss : Loss
+    settings : Settings
     rng : Generator
     """
 
-    def __init__(self, rows: Rows, n_regions: int, n_scorers: int, margin: float, loss: Loss,
-                 rng: np.random.Generator) -> None:  # fmt: skip
-        self.n_regions, self.margin, self.loss, self.rng = n_regions, margin, loss, rng
-        X = rows.X
-        some = rng.choice(X.shape[0], n_regions - 1, replace=False)
+    def __init__(self, rows: Rows, settings: Settings, rng: np.random.Generator) -> None:
+        self.settings, self.rng = settings, rng
+        X, r, n_local = rows.X, settings.n_regions, settings.n_regions * settings.n_scorers
+        some = rng.choice(X.shape[0], r - 1, replace=False)
         self.points, self.constrained = X[some], rows.places(some)
-        self.is_sparse = sparse.issparse(X)
-        self.F, self.V = weights_for(X, n_regions * n_scorers), weights_for(X, n_regions)
-        self.f, self.v = (np.zeros(k, X.dtype) for k in (n_regions * n_scorers, n_regions))
-        self.v[:-1] = margin
-        self.state = np.array([0.0, 1.0, 0.0])
-
-    def learn(self, rows: Rows, order: NDArray[Any], alpha: float, rate: float) -> float:
-        """Pass over the rows; return the mean surrogate that they met."""
-        X, y, weights, _ = rows
-        if sparse.issparse(X) != self.is_sparse:  # the stream has changed its kind
-            self.F, self.V = (np.ascontiguousarray(part.T) for part in (self.F, self.V))
-            self.points = (
-                sparse.csr_matrix(self.points) if sparse.issparse(X) else self.points.toarray()
-            )
-            self.is_sparse = not self.is_sparse
-        total = online_pass(
-            compiled_form(X), y, weights, order, compiled_form(self.points), self.F, self.f,
-            self.V, self.v, self.state, int(self.loss), alpha, rate, self.margin,
+        self.is_sparse: bool = sparse.issparse(X)
+        self.functions = Functions(
+            weights_for(X, n_local), np.zeros(n_local, X.dtype),
+            weights_for(X, r), np.zeros(r, X.dtype),
         )  # fmt: skip
-        return total / len(y)
+        self.functions.g[:-1] = settings.margin
+        self.progress = Progress()
 
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
-        r = self.n_regions
-        local = as_models(self.F, self.is_sparse, 1)[:, 0]
-        s, d = len(local) // r, local.shape[1]
-        return {
-            "local_coef_": np.ascontiguousarray(local.reshape(r, s, d).transpose(1, 0, 2)),
-            "local_intercept_": np.ascontiguousarray(self.f.reshape(r, s).T),
-            "intercept_": np.zeros(s, self.f.dtype),
-            "partition_coef_": as_models(self.V, self.is_sparse, 1)[:, 0].copy(),
-            "partition_intercept_": self.v.copy(),
-            "constraint_rows_": self.constrained,
-            "t_": int(self.state[0]),
-        }
+    def learn(self, rows: Rows, order: NDArray[np.int32], alpha: float, rate: float) -> float:
+        """Pass over the rows; return the mean surrogate that they met."""
+        if sparse.issparse(rows.X) != self.is_sparse:
+            self._change_layout()
+        program = Program(int(self.settings.loss), alpha, self.settings.margin, rate)
+        self.progress, total = online_pass(
+            compiled_form(rows.X), rows.y, rows.weights, order, compiled_form(self.points),
+            self.functions, self.progress, program,
+        )  # fmt: skip
+        return total / len(rows.y)
+
+    def _change_layout(self) -> None:
+        """Go on with rows of the other kind."""
+        F, f, G, g = self.functions
+        self.functions = Functions(np.ascontiguousarray(F.T), f, np.ascontiguousarray(G.T), g)
+        points = self.points
+        self.points = points.toarray() if self.is_sparse else sparse.csr_matrix(points)
+        self.is_sparse = not self.is_sparse
+
+    def result(self, alpha: float) -> OnlineModels:
+        """Return the model as it stands; nothing is shared."""
+        F, f, G, g = self.functions
+        r, s = self.settings.n_regions, self.settings.n_scorers
+        local, partition = (as_models(part, self.is_sparse, 1)[:, 0] for part in (F, G))
+        models = RegionalModels(
+            np.array(partition, order="C"),
+            g.copy(),
+            np.array(local.reshape(r, s, -1).transpose(1, 0, 2), order="C"),
+            np.array(f.reshape(r, s).T, order="C"),
+        )
+        t = int(self.progress.t)
+        return OnlineModels.of(models, alpha, constraint_rows=self.constrained, t=t)
 
 
 class Online:
@@ -87,10 +101,14 @@ class Online:
         Runs that learn at once.
     """
 
-    gap: float | None = None  # the procedure knows none
-
     def __init__(self, runs: list[OnlineRun], n_jobs: int | None) -> None:
         self.runs, self.n_jobs = runs, n_jobs
+
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the scores of a row."""
+        functions = self.runs[0].functions
+        return float(functions.F.size + functions.G.size)
 
     def learn(self, rows: Rows, alpha: float, rate: float, *, shuffle: bool) -> float:
         """Pass over the rows; return the mean surrogate that the best run met."""
@@ -104,25 +122,102 @@ class Online:
 
     def best(self) -> OnlineRun:
         """Return the run with the least running error."""
-        return min(self.runs, key=lambda run: run.state[1])
-
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
-        return self.best().attributes()
+        return min(self.runs, key=lambda run: run.progress.error)
 
 
-class OnlineFit:
-    """The algorithm over rows held in memory, pass by pass."""
+class Sums(NamedTuple):
+    """Sums over the rows so far."""
 
-    gap: float | None = None
+    n_rows: int = 0
+    squared_norms: float = 0.0  # of the rows and a one
+    weights: float = 0.0
 
-    def __init__(self, online: Online, rows: Rows, alpha: float, rate: float) -> None:
-        self.online, self.rows, self.alpha, self.rate = online, rows, alpha, rate
+
+class Kept(NamedTuple):
+    """What a fit or a stream goes on from."""
+
+    runs: list[OnlineRun]
+    sums: Sums
+
+
+class OnlineFit(Procedure):
+    """The algorithm over rows held in memory, pass by pass.
+
+    Parameters
+    ----------
+    online : Online
+    rows : Rows
+    alpha : float
+    eta0 : float
+        Times the inverse mean squared norm, the first step.
+    """
+
+    gap = None  # the procedure knows none
+
+    def __init__(self, online: Online, rows: Rows, alpha: float, eta0: float) -> None:
+        self.online, self.rows = online, rows
+        n, square = len(rows.y), mean_squared_norm(rows.X) + 1.0
+        self.alpha, self.rate = alpha, eta0 / square
+        self.kept = Kept(online.runs, Sums(n, n * square, float(n)))
+
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the scores of a row."""
+        return self.online.products
 
     def iterate(self, *, average: bool) -> float:
         """Pass over the rows once, in random order."""
         return self.online.learn(self.rows, self.alpha, self.rate, shuffle=True)
 
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
-        return self.online.attributes()
+    def result(self, *, final: bool = False) -> OnlineModels:
+        """Return the model as it stands."""
+        return self.online.best().result(self.alpha)
+
+
+class OnlineStream(StreamProcedure):
+    """The algorithm on rows that come once, in their order.
+
+    Parameters
+    ----------
+    online : Online
+    sums : Sums
+        Over the rows before.
+    alpha_unit : float
+        Unless alpha is given, it is this times that of `auto_alpha`.
+    eta0 : float
+        See `OnlineFit`.
+    """
+
+    def __init__(self, online: Online, sums: Sums, alpha_unit: float, eta0: float) -> None:
+        self.online, self.alpha_unit, self.eta0 = online, alpha_unit, eta0
+        self.alpha = np.nan  # of the rows so far
+        self._keep(sums)
+
+    def _keep(self, sums: Sums) -> None:
+        self.sums, self.n_seen = sums, sums.n_rows
+        self.kept = Kept(self.online.runs, sums)
+
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the scores of a row."""
+        return self.online.products
+
+    def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
+        """Learn from some more rows, one by one; return the mean surrogate that they met."""
+        n, square = len(rows.y), mean_squared_norm(rows.X) + 1.0
+        self._keep(
+            Sums(
+                self.sums.n_rows + n,
+                self.sums.squared_norms + n * square,
+                self.sums.weights + float(rows.weights.sum(dtype=np.float64)),
+            )
+        )
+        mean = self.sums.squared_norms / self.n_seen
+        self.alpha = self.alpha_unit * auto_alpha(mean, self.n_seen) if alpha is None else alpha
+        weights = rows.weights * rows.X.dtype.type(self.n_seen / self.sums.weights)
+        of_mean_1 = rows._replace(weights=weights)
+        return self.online.learn(of_mean_1, self.alpha, self.eta0 / mean, shuffle=False)
+
+    def result(self, *, final: bool = False) -> OnlineModels:
+        """Return the model as it stands."""
+        return self.online.best().result(self.alpha)

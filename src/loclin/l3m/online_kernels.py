@@ -1,8 +1,12 @@
 """Compiled pass of L3M's online algorithm."""
 
+from __future__ import annotations
+
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loclin.engine.jit import jit
 from loclin.engine.losses import loss_slope, loss_value
@@ -14,12 +18,42 @@ from loclin.engine.rows import (
     score,
     squared_norm,
 )
+from loclin.engine.targets import sign_of
 
 _MEMORY = 1000.0  # rows, of weight 1, that the running error remembers
 
 
+class Functions(NamedTuple):
+    """Linear functions of a run: local classifiers, region by region, and partition functions.
+
+    Weights are transposed for sparse rows.
+    """
+
+    F: NDArray[np.floating]  # of the classifiers; shape: (r s, d), or (d, r s)
+    f: NDArray[np.floating]  # their intercepts; shape: (r s,)
+    G: NDArray[np.floating]  # of the partition; shape: (r, d), or (d, r)
+    g: NDArray[np.floating]  # its intercepts; shape: (r,)
+
+
+class Progress(NamedTuple):
+    """How far a run is."""
+
+    t: float = 0.0  # rows passed over
+    error: float = 1.0  # running error of the predictions before a row is learned
+    weight: float = 0.0  # of the rows passed over
+
+
+class Program(NamedTuple):
+    """The problem that a pass descends on, and its step."""
+
+    loss: int
+    alpha: float
+    margin: float
+    rate: float  # row t has step rate / sqrt(t)
+
+
 @jit
-def online_pass(X, y, weights, order, points, F, f, V, v, state, loss, alpha, rate, margin):
+def online_pass(X, y, weights, order, points, functions, progress, program):
     """Pass over the rows once, one at a time (Algorithm 1, its gradient put right).
 
     A row moves what makes up the surrogate there: of the region k where the sum is largest, the
@@ -31,82 +65,96 @@ def online_pass(X, y, weights, order, points, F, f, V, v, state, loss, alpha, ra
     ----------
     X, points : compiled forms of {ndarray, csr} of shape (n, d) and (r - 1, d)
     y, weights, order : ndarray of shape (n,)
-    F, V : ndarray of shape (r s, d) and (r, d), or transposed for sparse rows
-        Classifiers and partition functions; moved.
-    f, v : ndarray of shape (r s,) and (r,)
-        Their intercepts; moved.
-    state : ndarray of shape (3,)
-        Row counter t, running error, sum of the weights; moved.
-    loss : int
-    alpha, rate, margin : float
+    functions : Functions
+        Moved.
+    progress : Progress
+    program : Program
 
     Returns
     -------
+    progress : Progress
     total : float
         Sum of the surrogates that the rows met.
     """
-    r, n_local, total, scale = v.shape[0], f.shape[0], 0.0, 1.0
-    s, dtype = n_local // r, f.dtype.type
+    F, f, G, g = functions
+    t, error, weight = progress
+    loss, dtype = program.loss, f.dtype.type
+    r, n_local = g.shape[0], f.shape[0]
+    s = n_local // r
     buffer, held = row_buffer(X, 1, F.shape[1]), row_buffer(points, 1, F.shape[1])
     local, gates = np.empty((1, n_local), f.dtype), np.empty((1, r), f.dtype)
-    value, one, at = np.empty((1, 1), f.dtype), np.ones(1, f.dtype), np.empty(1, order.dtype)
+    value, one = np.empty((1, 1), f.dtype), np.ones(1, f.dtype)
+    at = np.empty(1, order.dtype)
+    total, scale = 0.0, 1.0
     for i in order:
         at[0] = i
         gather(X, at, buffer)
         score(X, at, buffer, F, 0, n_local, local)
-        score(X, at, buffer, V, 0, r, gates)
+        score(X, at, buffer, G, 0, r, gates)
         for c in range(n_local):
             local[0, c] = dtype(scale) * local[0, c] + f[c]
         for k in range(r):
-            gates[0, k] += v[k]
-        state[0] += 1.0
-        state[2] += weights[i]
-        share = min(1.0, weights[i] / min(state[2], _MEMORY))
-        state[1] += share * (_is_wrong(local[0], gates[0], y[i]) - state[1])
+            gates[0, k] += g[k]
+        t += 1.0
+        weight += weights[i]
+        share = min(1.0, weights[i] / min(weight, _MEMORY))
+        error += share * (_is_wrong(local[0], gates[0], y[i]) - error)
         k, c, j, surrogate = _active(local[0], gates[0], y[i], loss)
         total += weights[i] * surrogate
-        step = rate / math.sqrt(state[0])
-        scale *= max(SMALLEST_SCALE, 1.0 - step * alpha)
+        step = program.rate / math.sqrt(t)
+        scale *= max(SMALLEST_SCALE, 1.0 - step * program.alpha)
         if scale < SMALLEST_SCALE:
             F *= dtype(scale)
             scale = 1.0
-        sign = _sign(y[i], c - k * s, s)
+        sign = sign_of(y[i], c - k * s, s)
         move = -step * weights[i] * sign * loss_slope(loss, sign * local[0, c])
         add_outer(X, i, buffer, 0, one, c, F, dtype(move / scale))
         f[c] += dtype(move)
         sign = -1.0 if j == k else 1.0
         move = -step * weights[i] * sign * loss_slope(loss, sign * gates[0, j])
-        add_outer(X, i, buffer, 0, one, j, V, dtype(move))
-        v[j] += dtype(move)
+        add_outer(X, i, buffer, 0, one, j, G, dtype(move))
+        g[j] += dtype(move)
         if j < r - 1:
             at[0] = j
             gather(points, at, held)
-            score(points, at, held, V, j, 1, value)
-            short = margin - value[0, 0] - v[j]
+            score(points, at, held, G, j, 1, value)
+            short = program.margin - value[0, 0] - g[j]
             if short > 0.0:
                 short /= squared_norm(points, j) + 1.0
-                add_outer(points, j, held, 0, one, j, V, dtype(short))
-                v[j] += dtype(short)
+                add_outer(points, j, held, 0, one, j, G, dtype(short))
+                g[j] += dtype(short)
     F *= dtype(scale)
-    return total
-
-
-@jit
-def _sign(label, c, s):
-    """Return 1 where scorer c should be positive, else -1."""
-    return 1.0 if label == (c if s > 1 else 1) else -1.0
+    return Progress(t, error, weight), total
 
 
 @jit
 def _active(local, gates, label, loss):
-    """Region, scorer and partition function that make up the surrogate, and its value (eq. 8)."""
+    """Find what makes up the surrogate of a row (Equation 8).
+
+    Parameters
+    ----------
+    local : ndarray of shape (r s,)
+        Scores of the classifiers.
+    gates : ndarray of shape (r,)
+        Scores of the partition functions.
+    label : int
+    loss : int
+
+    Returns
+    -------
+    region, scorer, gate : int
+        The scorer by its number among all r s.
+    surrogate : float
+    """
     r = gates.shape[0]
     s = local.shape[0] // r
-    region, scorer, gate, largest = 0, 0, 0, -math.inf
+    region = scorer = gate = 0
+    largest = -math.inf
     for k in range(r):
-        worst, c_worst, phi, j_phi = -math.inf, 0, -math.inf, 0
+        worst, c_worst = -math.inf, 0
+        phi, j_phi = -math.inf, 0
         for c in range(s):
-            value = loss_value(loss, _sign(label, c, s) * local[k * s + c])
+            value = loss_value(loss, sign_of(label, c, s) * local[k * s + c])
             if value > worst:
                 worst, c_worst = value, k * s + c
         for j in range(r):
@@ -114,13 +162,20 @@ def _active(local, gates, label, loss):
             if value > phi:
                 phi, j_phi = value, j
         if worst + phi > largest:
-            region, scorer, gate, largest = k, c_worst, j_phi, worst + phi
+            region, largest = k, worst + phi
+            scorer, gate = c_worst, j_phi
     return region, scorer, gate, largest - 1.0
 
 
 @jit
 def _is_wrong(local, gates, label):
-    """Return 1 where the model errs, else 0."""
+    """Return 1 where the model errs, else 0.
+
+    Parameters
+    ----------
+    local, gates, label
+        See `_active`.
+    """
     s = local.shape[0] // gates.shape[0]
     first = s * gates.argmax()
     if s == 1:

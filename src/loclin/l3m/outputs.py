@@ -9,19 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from loclin.engine.scores import block_rows, local_products
-from loclin.l3m.span import Span, minimise_in_span
+from loclin.l3m.models import RegionalModels
 
-_CORRECTIONS = 20  # pairs that L-BFGS keeps
+CORRECTIONS = 20  # pairs that L-BFGS keeps
 
-Kernel = Callable[[NDArray[Any], slice, NDArray[Any]], float]
+Floats = NDArray[np.floating]
+Vector = NDArray[np.float64]
+Kernel = Callable[[Floats, slice, Floats], float]
+Objective = Callable[[Vector], tuple[float, Vector]]
+
+
+class Limits(NamedTuple):
+    """When a descent ends."""
+
+    passes: int
+    tol: float  # no entry of the (projected) gradient is above it
+    least_fall: float = 0.0  # a pass lowers the value by less than this part of it (of 1, if less)
 
 
 class Outputs:
@@ -38,10 +49,14 @@ class Outputs:
         Features that count; all others have weights of 0. None stands for all.
     """
 
-    def __init__(self, X: Any, n_regions: int, n_scorers: int, pivots: NDArray[Any],
-                 dtype: Any = None, columns: NDArray[np.intp] | None = None) -> None:  # fmt: skip
-        self.dtype, self.n_features, self.columns = np.dtype(dtype or X.dtype), X.shape[1], columns
-        self.X, self.pivots, self.by_feature = self._some(X), self._some(pivots), sparse.issparse(X)
+    def __init__(
+        self, X: Any, n_regions: int, n_scorers: int, pivots: Vector,
+        dtype: DTypeLike | None = None, columns: NDArray[np.intp] | None = None,
+    ) -> None:  # fmt: skip
+        self.dtype = np.dtype(dtype or X.dtype)
+        self.by_feature: bool = sparse.issparse(X)
+        self.n_features, self.columns = X.shape[1], columns
+        self.X, self.pivots = self._some(X), self._some(pivots)
         self.n_regions, self.n_scorers = n_regions, n_scorers
         self.n_local = n_regions * n_scorers
         self.n_outputs = self.n_local + n_regions
@@ -52,23 +67,31 @@ class Outputs:
         other.X = self._some(X)
         return other
 
+    @property
+    def has_few_rows(self) -> bool:
+        """Are the rows sparse and so few that a descent in their span (`Span`) is cheaper?"""
+        n, d = self.X.shape
+        return self.by_feature and 2 * n < d
+
     def _some(self, M: Any) -> Any:
         return M if self.columns is None else M[:, self.columns]
 
-    def _at_pivots(self, W: NDArray[Any]) -> NDArray[Any]:
+    def _at_pivots(self, W: Floats) -> Floats:
         if self.by_feature and len(self.pivots) == 1:
             return W @ self.pivots[0]
         return np.einsum("pd,pd->p", W, np.broadcast_to(self.pivots, W.shape))
 
-    def split(self, v: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def split(self, v: Vector) -> tuple[Vector, Vector]:
         """View a vector of unknowns as W (p, d) and b (p,)."""
         p = self.n_outputs
-        return v[:-p].reshape(-1, p).T if self.by_feature else v[:-p].reshape(p, -1), v[-p:]
+        W = v[:-p].reshape(-1, p).T if self.by_feature else v[:-p].reshape(p, -1)
+        return W, v[-p:]
 
-    def _joined(self, W: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([(W.T if self.by_feature else W).ravel(), b])
+    def joined(self, W: Floats, b: Floats) -> Vector:
+        """Return the vector of unknowns, see `split`."""
+        return np.concatenate([(W.T if self.by_feature else W).ravel(), b], dtype=np.float64)
 
-    def score(self, v: NDArray[Any], kernel: Kernel) -> tuple[float, NDArray[Any]]:
+    def score(self, v: Vector, kernel: Kernel) -> tuple[float, Vector]:
         """Sum of a function of the scores over the rows, and its gradient.
 
         ``kernel(Z, rows, A)`` gets the scores of some rows, returns their sum and writes its
@@ -92,111 +115,111 @@ class Outputs:
         by_W -= np.multiply(by_b[:, None], self.pivots, order="F" if self.by_feature else "C")
         return total, gradient
 
-    def minimise(
-        self, v: NDArray[Any], kernel: Kernel, penalties: NDArray[Any], max_passes: int,
-        tol: float, lower: NDArray[Any] | None = None,
-        bases: tuple[NDArray[Any], NDArray[Any]] | None = None,
-        scales: NDArray[Any] | None = None, least_fall: float = 0.0,
-    ) -> tuple[NDArray[Any], float]:  # fmt: skip
-        """Minimise the sum plus ``1/2 sum_p penalties_p ||w_p||^2``, by L-BFGS.
+    def penalized(self, kernel: Kernel, penalties: Vector) -> Objective:
+        """Return the sum plus ``1/2 sum_p penalties_p ||w_p||^2`` as a function."""
 
-        Where sparse rows are fewer than half the features, in the span of the rows (`Span`).
-
-        Parameters
-        ----------
-        v : ndarray of shape (p (d + 1),)
-            Where to start.
-        kernel : callable
-        penalties : ndarray of shape (p,)
-        max_passes : int
-        tol : float
-            The descent ends where no entry of the projected gradient is above it.
-        lower : ndarray of shape (p,) or None
-            Lower bounds of b.
-        bases : tuple of ndarray of shape (d, d) or None
-            B and its inverse: the descent is in U, where W = diag(scales) U B.
-        scales : ndarray of shape (p,) or None
-            See `bases`; None stands for ones.
-        least_fall : float, default=0.0
-            The descent ends where a pass lowers the value by less than this part of it (of 1,
-            where it is smaller).
-
-        Returns
-        -------
-        v : ndarray of shape (p (d + 1),)
-        value : float
-        """
-        free = lower is None and bases is None and len(self.pivots) == 1
-        if free and self.by_feature and 2 * self.X.shape[0] < self.X.shape[1]:
-            W, b = self.split(v)
-            span = Span(self.X, self.pivots[0], W, penalties, kernel, self.dtype)
-            x, value = minimise_in_span(span, b, max_passes, tol, least_fall, _CORRECTIONS)
-            return self._joined(*span.unknowns(x)), value
-        scales = np.ones(self.n_outputs) if scales is None else scales
-
-        def turned(v: NDArray[Any], B: NDArray[Any], scales: NDArray[Any]) -> NDArray[Any]:
-            W, b = self.split(v)
-            return self._joined(scales[:, None] * (W @ B), b)
-
-        def objective(u: NDArray[Any]) -> tuple[float, NDArray[Any]]:
-            v = u if bases is None else turned(u, bases[0], scales)
+        def objective(v: Vector) -> tuple[float, Vector]:
             total, gradient = self.score(v, kernel)
             W, by_W = self.split(v)[0], self.split(gradient)[0]
-            pull = penalties[:, None] * W
-            by_W += pull
-            gradient = gradient if bases is None else turned(gradient, bases[0].T, scales)
-            square = np.vdot(W.ravel(order="K"), pull.ravel(order="K"))
+            slopes = penalties[:, None] * W
+            by_W += slopes
+            square = np.vdot(W.ravel(order="K"), slopes.ravel(order="K"))
             return total + 0.5 * float(square), gradient
 
-        bounds = None
-        if lower is not None:
-            lowest = np.full(len(v), -np.inf)
-            lowest[-len(lower) :] = lower
-            bounds = np.column_stack([lowest, np.full(len(v), np.inf)])
-        options = {"maxiter": max_passes, "maxfun": max_passes, "maxcor": _CORRECTIONS,
-                   "ftol": least_fall, "gtol": tol}  # fmt: skip
-        start = v if bases is None else turned(v, bases[1], 1.0 / scales)
-        found = minimize(
-            objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-        )
-        return found.x if bases is None else turned(found.x, bases[0], scales), float(found.fun)
+        return objective
 
-    def attributes(self, v: NDArray[Any]) -> dict[str, Any]:
-        """Fitted attributes: (s, r, d), (s, r), (s,), (r, d), (r,)."""
+    def models(self, v: Vector) -> RegionalModels:
+        """Return the models with these unknowns, in the dtype of the rows; nothing is shared."""
         W, b = self.split(v)
         dtype, shape = self.X.dtype, (self.n_regions, self.n_scorers)
         b = b - self._at_pivots(W)
         if self.columns is not None:
-            found, W = W, np.zeros((self.n_outputs, self.n_features))
-            W[:, self.columns] = found
+            some, W = W, np.zeros((self.n_outputs, self.n_features))
+            W[:, self.columns] = some
         local = W[: self.n_local].reshape(*shape, -1).transpose(1, 0, 2)
-        return {
-            "local_coef_": np.ascontiguousarray(local, dtype),
-            "local_intercept_": np.ascontiguousarray(b[: self.n_local].reshape(shape).T, dtype),
-            "intercept_": np.zeros(self.n_scorers, dtype),
-            "partition_coef_": np.ascontiguousarray(W[self.n_local :], dtype),
-            "partition_intercept_": b[self.n_local :].astype(dtype),
-        }
+        return RegionalModels(
+            np.array(W[self.n_local :], dtype, order="C"),
+            np.array(b[self.n_local :], dtype),
+            np.array(local, dtype, order="C"),
+            np.array(b[: self.n_local].reshape(shape).T, dtype, order="C"),
+        )
 
-    def of_models(self, partition: NDArray[Any], thresholds: NDArray[Any], coef: NDArray[Any],
-                  intercept: NDArray[Any]) -> NDArray[np.float64]:  # fmt: skip
-        """Return the unknowns with these models, as `models_of` gives them."""
+    def of_models(self, models: RegionalModels) -> Vector:
+        """Return the unknowns with these models."""
+        partition, thresholds, coef, intercept = models
         d = partition.shape[1]
         W = np.vstack([coef.transpose(1, 0, 2).reshape(-1, d), partition]).astype(np.float64)
         W = self._some(W)
         b = np.concatenate([intercept.T.ravel(), thresholds]).astype(np.float64)
-        return self._joined(W, b + self._at_pivots(W))
+        return self.joined(W, b + self._at_pivots(W))
+
+
+class ChangeOfVariables:
+    """Unknowns U in the place of W: ``W = diag(scales) U B``; b stays.
+
+    Parameters
+    ----------
+    outputs : Outputs
+    basis, inverse : ndarray of shape (d, d)
+        B and its inverse.
+    scales : ndarray of shape (p,)
+    """
+
+    def __init__(self, outputs: Outputs, basis: Floats, inverse: Floats, scales: Vector) -> None:
+        self.outputs, self.scales = outputs, scales
+        self.basis, self.inverse = basis, inverse
+
+    def _mapped(self, v: Vector, B: Floats, scales: Vector) -> Vector:
+        W, b = self.outputs.split(v)
+        return self.outputs.joined(scales[:, None] * (W @ B), b)
+
+    def back(self, u: Vector) -> Vector:
+        """Return the unknowns (W, b) of (U, b)."""
+        return self._mapped(u, self.basis, self.scales)
+
+    def there(self, v: Vector) -> Vector:
+        """Return (U, b) of the unknowns (W, b)."""
+        return self._mapped(v, self.inverse, 1.0 / self.scales)
+
+    def of(self, objective: Objective) -> Objective:
+        """Return the objective as a function of (U, b)."""
+
+        def changed(u: Vector) -> tuple[float, Vector]:
+            value, gradient = objective(self.back(u))
+            return value, self._mapped(gradient, self.basis.T, self.scales)
+
+        return changed
+
+
+def minimise(
+    objective: Objective, start: Vector, limits: Limits, bounds: Bounds | None = None
+) -> tuple[Vector, float]:
+    """Return where L-BFGS ends, and the value there."""
+    result = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={
+            "maxiter": limits.passes,
+            "maxfun": limits.passes,
+            "maxcor": CORRECTIONS,
+            "ftol": limits.least_fall,
+            "gtol": limits.tol,
+        },
+    )
+    return result.x, float(result.fun)
+
+
+def block_products(X: Any, n_outputs: int) -> float:
+    """Multiply-adds of the scores of a block of rows."""
+    n, d = X.shape
+    return float(min(n, block_rows(n_outputs, X.dtype.itemsize))) * d * n_outputs
 
 
 def occurring_columns(X: Any) -> NDArray[np.intp] | None:
     """Return the columns that sparse rows have; None where they have all, or are dense."""
-    columns = np.unique(X.indices) if sparse.issparse(X) else None
+    is_sparse: bool = sparse.issparse(X)
+    columns = np.unique(X.indices) if is_sparse else None
     return None if columns is None or len(columns) == X.shape[1] else columns
-
-
-def models_of(model: Any) -> tuple[NDArray[Any], ...]:
-    """Partition and local models of a fitted model, as `regional_scores` takes them."""
-    return (
-        model.partition_coef_, model.partition_intercept_, model.local_coef_,
-        model.local_intercept_,
-    )  # fmt: skip

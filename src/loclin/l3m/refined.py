@@ -15,8 +15,8 @@ Crammer and Singer's hinge, smoothed over a width of 0.1.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -25,12 +25,37 @@ from numpy.typing import NDArray
 from loclin.anchors import kmeans_anchors
 from loclin.engine.data import Rows
 from loclin.engine.losses import Loss
+from loclin.engine.procedure import Procedure
 from loclin.l3m.kernels import soft_rows
-from loclin.l3m.outputs import Outputs
+from loclin.l3m.models import PartitionedModels, RegionalModels
+from loclin.l3m.outputs import Floats, Limits, Outputs, Vector, block_products, minimise
+from loclin.l3m.span import minimise_in_span
 
-# Sharpness and trust of the rounds; then the partition is hard.
-SCHEDULE = ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 0.5), (16.0, 0.2), (32.0, 0.05))
-_HARD = (1e12, 1.0)
+
+class Stage(NamedTuple):
+    """How hard the partition is in a round, see `soft_rows`."""
+
+    sharpness: float
+    trust: float
+
+
+class Softmax(NamedTuple):
+    """The loss of a region's classifier, see `soft_rows`."""
+
+    shift: float
+    width: float
+
+
+# The rounds; then the partition is hard.
+SCHEDULE = (
+    Stage(1.0, 1.0),
+    Stage(2.0, 1.0),
+    Stage(4.0, 1.0),
+    Stage(8.0, 0.5),
+    Stage(16.0, 0.2),
+    Stage(32.0, 0.05),
+)
+_HARD = Stage(1e12, 1.0)
 _PASSES = 30  # of a round
 _TRIAL_PASSES, _TRIAL_ROWS = 15, 2000  # of a round, when starts are compared
 _GAIN = 0.02  # held-out risk must fall by this part of it to pay for more regions ...
@@ -38,7 +63,7 @@ _SMALL = 0.1  # ... or of this, where it is smaller
 _TOL = 1e-6  # of the gradient
 _LEAST_FALL = 1e-5  # of the objective in a pass
 _PARTITION = 10.0  # weight of the partition's penalty
-_SMOOTH = {Loss.LOGISTIC: (0.0, 1.0), Loss.HINGE: (1.0, 0.1)}  # shift and width
+_LOSSES = {Loss.LOGISTIC: Softmax(0.0, 1.0), Loss.HINGE: Softmax(1.0, 0.1)}
 
 
 class Annealing:
@@ -55,53 +80,66 @@ class Annealing:
         Features that count; None stands for all.
     """
 
-    def __init__(self, rows: Rows, n_regions: int, n_scorers: int, alpha: float, loss: Loss,
-                 columns: NDArray[np.intp] | None = None) -> None:  # fmt: skip
-        self.rows, self.alpha, self.smooth = rows, alpha, _SMOOTH[loss]
+    def __init__(
+        self, rows: Rows, n_regions: int, n_scorers: int, alpha: float, loss: Loss,
+        columns: NDArray[np.intp] | None = None,
+    ) -> None:  # fmt: skip
+        self.rows, self.alpha, self.loss = rows, alpha, _LOSSES[loss]
         self.weights = rows.weights / rows.weights.sum(dtype=np.float64)
         mean = np.asarray(self.weights @ rows.X, np.float64).reshape(1, -1)
         self.outputs = Outputs(rows.X, n_regions, n_scorers, mean, columns=columns)
 
-    def descend(self, v: NDArray[Any], stage: tuple[float, float], n_passes: int = _PASSES, *,
-                partition: bool = True) -> tuple[NDArray[Any], float]:  # fmt: skip
-        """Return where the descent from `v` leads, and the objective there."""
+    def descend(
+        self, v: Vector, stage: Stage, n_passes: int = _PASSES, *, partition: bool = True
+    ) -> tuple[Vector, float]:
+        """Return where the descent from `v` leads, and the objective there.
+
+        Without `partition`, it stays as it is.
+        """
         outputs = self.outputs
         r, s = outputs.n_regions, outputs.n_scorers
         penalties = np.full(outputs.n_outputs, self.alpha)
         penalties[r * s :] = _PARTITION * self.alpha * partition
 
-        def kernel(Z: NDArray[Any], rows: slice, A: NDArray[Any]) -> float:
+        def kernel(Z: Floats, rows: slice, A: Floats) -> float:
             y, weights = self.rows.y[rows], self.weights[rows]
-            total = soft_rows(Z, y, weights, r, s, *stage, *self.smooth, A)
+            total = soft_rows(Z, y, weights, r, s, *stage, *self.loss, A)
             if not partition:
                 A[:, r * s :] = 0
             return total
 
-        return outputs.minimise(v, kernel, penalties, n_passes, _TOL, least_fall=_LEAST_FALL)
+        limits = Limits(n_passes, _TOL, _LEAST_FALL)
+        if outputs.has_few_rows:
+            return minimise_in_span(outputs, kernel, penalties, v, limits)
+        return minimise(outputs.penalized(kernel, penalties), v, limits)
 
-    def refit(self, v: NDArray[Any], n_passes: int = _PASSES) -> tuple[NDArray[Any], float]:
+    def refit(self, v: Vector, n_passes: int = _PASSES) -> tuple[Vector, float]:
         """Descend with the partition hard and at rest."""
         return self.descend(v, _HARD, n_passes, partition=False)
 
-    def start(self, partition: NDArray[Any]) -> NDArray[Any]:
+    def start(self, partition: Vector) -> Vector:
         """Return the unknowns with this partition (r, d + 1) and classifiers of 0."""
         r, s = self.outputs.n_regions, self.outputs.n_scorers
-        nothing = np.zeros((s, r, partition.shape[1] - 1)), np.zeros((s, r))
-        return self.outputs.of_models(partition[:, :-1], partition[:, -1], *nothing)
+        coef = np.zeros((s, r, partition.shape[1] - 1))
+        models = RegionalModels(partition[:, :-1], partition[:, -1], coef, np.zeros((s, r)))
+        return self.outputs.of_models(models)
 
-    def risk(self, v: NDArray[Any], rows: Rows) -> float:
+    def risk(self, v: Vector, rows: Rows) -> float:
         """Mean loss of the hard model over other rows."""
         r, s = self.outputs.n_regions, self.outputs.n_scorers
-        total, _ = self.outputs.over(rows.X).score(
-            v,
-            lambda Z, some, A: soft_rows(
-                Z, rows.y[some], rows.weights[some], r, s, *_HARD, *self.smooth, A
-            ),
-        )
+
+        def kernel(Z: Floats, some: slice, A: Floats) -> float:
+            y, weights = rows.y[some], rows.weights[some]
+            return soft_rows(Z, y, weights, r, s, *_HARD, *self.loss, A)
+
+        total, _ = self.outputs.over(rows.X).score(v, kernel)
         return total / float(rows.weights.sum())
 
 
-class RefinedFit:
+Make = Callable[[Rows, int], Annealing]
+
+
+class RefinedFit(Procedure):
     """The annealing over rows held in memory: a round is an iteration.
 
     Parameters
@@ -113,11 +151,16 @@ class RefinedFit:
         Whether the partition is hard from the beginning.
     """
 
-    gap: float | None = None  # the procedure knows none
+    gap = None  # the procedure knows none
 
-    def __init__(self, annealing: Annealing, v: NDArray[Any], *, hard: bool = False) -> None:
+    def __init__(self, annealing: Annealing, v: Vector, *, hard: bool = False) -> None:
         self.annealing, self.v = annealing, v
         self.n_rounds = len(SCHEDULE) if hard else 0
+
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the scores of a block of rows."""
+        return block_products(self.annealing.rows.X, self.annealing.outputs.n_outputs)
 
     def iterate(self, *, average: bool) -> float:
         """Descend with the sharpness of the next round. Return the objective."""
@@ -128,22 +171,23 @@ class RefinedFit:
         self.n_rounds += 1
         return objective
 
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
-        return self.annealing.outputs.attributes(self.v)
+    def result(self, *, final: bool = False) -> PartitionedModels:
+        """Return the model as it stands."""
+        models = self.annealing.outputs.models(self.v)
+        return PartitionedModels.of(models, self.annealing.alpha)
 
 
-def partition_at(points: NDArray[Any], X: Any) -> NDArray[np.float64]:
+def partition_at(points: Floats, X: Any) -> Vector:
     """Return the partition (r, d + 1) of the nearest point, its scores of deviation 1 on X."""
     points = np.asarray(points, np.float64)
-    center = points.mean(axis=0)
-    coef, intercept = 2.0 * (points - center), -np.einsum("kf,kf->k", points, points)
+    coef = 2.0 * (points - points.mean(axis=0))
+    intercept = -np.einsum("kf,kf->k", points, points)
     intercept -= intercept.mean()
     scores = np.asarray(X @ coef.T) + intercept
     return np.column_stack([coef, intercept]) / (scores.std() or 1.0)
 
 
-def draw_partition(X: Any, n_regions: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def draw_partition(X: Any, n_regions: int, rng: np.random.Generator) -> Vector:
     """Return a partition to start from: of the centres of k-means over some rows."""
     some = X[rng.permutation(X.shape[0])[:_TRIAL_ROWS]]
     with warnings.catch_warnings():
@@ -152,8 +196,9 @@ def draw_partition(X: Any, n_regions: int, rng: np.random.Generator) -> NDArray[
     return partition_at(points[np.arange(n_regions) % len(points)], some)
 
 
-def best_start(make: Any, rows: Rows, watched: Rows, starts: list[NDArray[Any]],
-               n_jobs: int | None) -> tuple[NDArray[Any], float]:  # fmt: skip
+def best_start(
+    make: Make, rows: Rows, watched: Rows, starts: list[Vector], n_jobs: int | None
+) -> tuple[Vector, float]:
     """Return the start after which held-out risk is least, and this risk.
 
     Parameters
@@ -169,7 +214,7 @@ def best_start(make: Any, rows: Rows, watched: Rows, starts: list[NDArray[Any]],
     some = slice(_TRIAL_ROWS)
     few = Rows(rows.X[some], rows.y[some], rows.weights[some])
 
-    def risk(partition: NDArray[Any]) -> float:
+    def risk(partition: Vector) -> float:
         annealing = make(few, len(partition))
         v = annealing.start(partition)
         for stage in SCHEDULE:
@@ -183,22 +228,21 @@ def best_start(make: Any, rows: Rows, watched: Rows, starts: list[NDArray[Any]],
 
 
 def best_number(
-    make: Any, rows: Rows, watched: Rows, draws: Iterable[tuple[int, list[NDArray[Any]]]],
-    n_jobs: int | None,
-) -> tuple[int, NDArray[Any]]:  # fmt: skip
-    """Return the number of regions with the least held-out risk, and its best start.
+    make: Make, rows: Rows, watched: Rows, draws: Iterable[list[Vector]], n_jobs: int | None
+) -> Vector:
+    """Return the partition to start from, with the number of regions of the least held-out risk.
 
     Parameters
     ----------
     make, rows, watched, n_jobs
         See `best_start`.
-    draws : iterable of (int, list of ndarray)
-        Numbers, rising, and starts with them; no more are tried after one without enough gain.
+    draws : iterable of list of ndarray
+        Starts, with ever more regions; no more are tried after a number without enough gain.
     """
-    least, best = np.inf, (0, np.empty(0))
-    for number, starts in draws:
+    least, best = np.inf, np.empty(0)
+    for starts in draws:
         start, risk = best_start(make, rows, watched, starts, n_jobs)
         if not risk < least - _GAIN * max(risk, _SMALL):
             break
-        least, best = risk, (number, start)
+        least, best = risk, start
     return best

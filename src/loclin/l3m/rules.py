@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from loclin.l3m.models import RegionalModels
 
-def linear_words(coef: NDArray[Any], intercept: float, names: Sequence[str], n_top: int) -> str:
+
+def linear_words(
+    coef: NDArray[np.floating], intercept: float, names: Sequence[str], n_top: int
+) -> str:
     """Return a linear function with its largest coefficients only: ``+1.2 x3 -0.9 x0 ... +0.1``."""
     top = np.argsort(-np.abs(coef), kind="stable")[:n_top]
     terms = [f"{coef[f]:+.3g} {names[f]}" for f in top if coef[f] != 0]
@@ -18,16 +22,17 @@ def linear_words(coef: NDArray[Any], intercept: float, names: Sequence[str], n_t
 
 
 def region_rules(
-    partition: NDArray[Any], thresholds: NDArray[Any], coef: NDArray[Any],
-    intercept: NDArray[Any], classes: NDArray[Any], names: Sequence[str], n_top: int,
+    models: RegionalModels,
+    classes: NDArray[Any],
+    names: Sequence[str],
+    n_top: int,
     regions: NDArray[np.intp] | None,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Describe each region.
 
     Parameters
     ----------
-    partition, thresholds : ndarray of shape (r, d) and (r,)
-    coef, intercept : ndarray of shape (s, r, d) and (s, r)
+    models : RegionalModels
     classes : ndarray of shape (c,)
     names : sequence of d str
     n_top : int
@@ -40,16 +45,19 @@ def region_rules(
     rules : list of r str
         What all partition functions have in common is left out.
     """
-    partition, thresholds = partition - partition.mean(axis=0), thresholds - thresholds.mean()
-    scored = classes if len(coef) > 1 else classes[1:]
+    partition = models.partition - models.partition.mean(axis=0)
+    thresholds = models.thresholds - models.thresholds.mean()
+    scored = classes if len(models.coef) > 1 else classes[1:]
     rules = []
     for k in range(len(partition)):
-        lines = [f"region {k}"]
+        title = f"region {k}"
         if regions is not None:
-            lines[0] += f": {np.mean(regions == k) if len(regions) else 0.0:.1%} of the rows"
+            share = float(np.mean(regions == k)) if len(regions) else 0.0
+            title += f": {share:.1%} of the rows"
         where = linear_words(partition[k], float(thresholds[k]), names, n_top)
-        lines.append(f"  where this is largest of the regions: {where}")
-        for label, of_class, constant in zip(scored, coef[:, k], intercept[:, k], strict=True):
-            lines.append(f"  class {label}: {linear_words(of_class, constant, names, n_top)}")
+        lines = [title, f"  where this is largest of the regions: {where}"]
+        classifiers = zip(scored, models.coef[:, k], models.intercept[:, k], strict=True)
+        for label, coef, intercept in classifiers:
+            lines.append(f"  class {label}: {linear_words(coef, intercept, names, n_top)}")
         rules.append("\n".join(lines))
     return rules

@@ -14,15 +14,31 @@ without another look at the rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-_FALL, _FLATTEN = 1e-3, 0.9  # of the value and of the slope, in a step (Wolfe)
+from loclin.l3m.outputs import CORRECTIONS, Floats, Kernel, Limits, Outputs, Vector
+
+_ARMIJO, _CURVATURE = 1e-3, 0.9  # Wolfe's conditions: fall of the value, and of the slope
 _TRIALS = 20  # of lengths of a step
 
-Pair = tuple[NDArray[Any], NDArray[Any], float]
+
+class Pair(NamedTuple):
+    """A step of the descent, the change of the gradient, and 1 over their product."""
+
+    s: Vector
+    y: Vector
+    rho: float
+
+
+class Point(NamedTuple):
+    """A vector of the descent, and the objective there."""
+
+    x: Vector  # shape: (2, n p + 2 p)
+    value: float
+    slopes: Floats  # by the scores; shape: (n, p)
+    coefficients: Vector  # of the gradient; shape: (n p + 2 p,)
 
 
 class Span:
@@ -30,41 +46,38 @@ class Span:
 
     Parameters
     ----------
-    X : csr of shape (n, d)
-    pivot : ndarray of shape (d,)
-        Of all outputs.
-    W : ndarray of shape (p, d)
-        Weights at the start.
-    penalties : ndarray of shape (p,)
+    outputs : Outputs
+        Over sparse rows, with one pivot.
     kernel : callable
         See `Outputs.score`.
-    dtype : dtype
-        In which to score.
+    penalties : ndarray of shape (p,)
+    W : ndarray of shape (p, d)
+        Weights at the start.
     """
 
-    def __init__(self, X: Any, pivot: NDArray[Any], W: NDArray[Any], penalties: NDArray[Any],
-                 kernel: Any, dtype: Any) -> None:  # fmt: skip
-        self.X, self.pivot, self.W, self.penalties = X, pivot, W, penalties
-        self.kernel, self.dtype, self.shape = kernel, dtype, (X.shape[0], len(W))
+    def __init__(self, outputs: Outputs, kernel: Kernel, penalties: Vector, W: Vector) -> None:
+        X, pivot = outputs.X, outputs.pivots[0]
+        self.X, self.pivot = X, pivot
+        self.kernel, self.dtype = kernel, outputs.dtype
+        self.penalties, self.W = penalties, W
+        self.shape = (X.shape[0], len(W))
         self.along_pivot = (X @ pivot)[:, None]
         self.at_start = X @ W.T - W @ pivot
         self.square = np.einsum("dp,dp->p", W.T, W.T)
 
-    def split(self, v: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    def split(self, v: Vector) -> tuple[Vector, Vector, Vector]:
         """View coefficients or an image as parts (n, p), (p,) and (p,)."""
         n, p = self.shape
         return v[: n * p].reshape(n, p), v[-2 * p : -p], v[-p:]
 
-    def start(self, b: NDArray[Any]) -> NDArray[Any]:
+    def start(self, b: Vector) -> Vector:
         """Return the vector of the weights at the start."""
-        nothing = np.zeros(self.shape)
-        return np.array([
-            np.concatenate([nothing.ravel(), np.ones(len(b)), b]),
-            np.concatenate([self.at_start.ravel(), self.square, b]),
-        ])  # fmt: skip
+        coefficients = np.concatenate([np.zeros(self.shape).ravel(), np.ones(len(b)), b])
+        image = np.concatenate([self.at_start.ravel(), self.square, b])
+        return np.array([coefficients, image])
 
-    def value(self, x: NDArray[Any]) -> tuple[float, NDArray[Any], NDArray[Any]]:
-        """Value, slopes of the scores (n, p), and coefficients of the gradient."""
+    def evaluate(self, x: Vector) -> Point:
+        """Return the objective at a vector."""
         C, a, _ = self.split(x[0])
         Z, e, b = self.split(x[1])
         scores = (Z + b).astype(self.dtype)
@@ -72,18 +85,20 @@ class Span:
         total = self.kernel(scores, slice(0, len(Z)), A)
         total += 0.5 * float(self.penalties @ (np.einsum("np,np->p", C, Z) + a * e))
         parts = (A + self.penalties * C).ravel(), self.penalties * a, A.sum(axis=0)
-        return total, A, np.concatenate(parts)
+        return Point(x, total, A, np.concatenate(parts))
 
-    def gradient(self, x: NDArray[Any], A: NDArray[Any], found: NDArray[Any]) -> NDArray[Any]:
-        """Return the gradient with its image; `A` and `found` are of `value`."""
-        Z, e, _ = self.split(x[1])
+    def gradient(self, point: Point) -> Vector:
+        """Return the gradient with its image."""
+        Z, e, _ = self.split(point.x[1])
+        A, coefficients = point.slopes, point.coefficients
         along, sums = self.along_pivot, A.sum(axis=0, dtype=np.float64)
         Z = self.X @ (self.X.T @ A) - along * sums + self.penalties * Z
         Z -= along.T @ A - float(self.pivot @ self.pivot) * sums
         e = np.einsum("np,np->p", A, self.at_start) + self.penalties * e
-        return np.array([found, np.concatenate([Z.ravel(), e, self.split(found)[2]])])
+        image = np.concatenate([Z.ravel(), e, self.split(coefficients)[2]])
+        return np.array([coefficients, image])
 
-    def unknowns(self, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def unknowns(self, x: Vector) -> tuple[Vector, Vector]:
         """Weights (p, d) and b (p,)."""
         C, a, b = self.split(x[0])
         W = a * self.W.T + self.X.T @ C
@@ -91,50 +106,51 @@ class Span:
         return W.T, b
 
 
-def dot(v: NDArray[Any], u: NDArray[Any]) -> float:
+def dot(v: Vector, u: Vector) -> float:
     """Product of the weights, and of b, of two vectors."""
     return float(v[0] @ u[1])
 
 
 def minimise_in_span(
-    span: Span, b: NDArray[Any], max_passes: int, tol: float, least_fall: float, corrections: int
-) -> tuple[NDArray[Any], float]:
-    """Minimise as `Outputs.minimise` does, from b; return the vector, and the value there.
+    outputs: Outputs, kernel: Kernel, penalties: Vector, v: Vector, limits: Limits
+) -> tuple[Vector, float]:
+    """Minimise what `Outputs.penalized` returns, from `v`; return where it ends, and the value.
 
-    The descent ends where the gradient is not longer than `tol`.
+    Here it is the gradient's length that is not above the tolerance.
     """
-    x = span.start(b)
-    value, A, found = span.value(x)
-    gradient, passes = span.gradient(x, A, found), 1
+    W, b = outputs.split(v)
+    span = Span(outputs, kernel, penalties, W)
+    end = _descend(span, span.start(b), limits)
+    return outputs.joined(*span.unknowns(end.x)), end.value
+
+
+def _descend(span: Span, start: Vector, limits: Limits) -> Point:
+    """Return where L-BFGS ends."""
+    here = span.evaluate(start)
+    gradient, passes = span.gradient(here), 1
     pairs: list[Pair] = []
-    while passes < max_passes and dot(gradient, gradient) > tol**2:
-        move = _direction(gradient, pairs)
+    while passes < limits.passes and dot(gradient, gradient) > limits.tol**2:
+        direction = _direction(gradient, pairs)
         if not pairs:
-            move *= min(1.0, 1.0 / np.sqrt(dot(gradient, gradient)))
-
-        def at(length: float, x: Any = x, move: Any = move) -> tuple[float, float, Any]:
-            there = x + length * move
-            result = span.value(there)
-            return result[0], float(result[2] @ move[1]), (there, *result)
-
-        step = _line_search(at, value, dot(gradient, move))
-        if step is None:
+            direction *= min(1.0, 1.0 / np.sqrt(dot(gradient, gradient)))
+        there = _line_search(span.evaluate, here, direction, dot(gradient, direction))
+        if there is None:
             break
-        before, old_value, old = x, value, gradient
-        x, value, A, found = step
-        gradient = span.gradient(x, A, found)
-        s, y = x - before, gradient - old
+        before, here = here, there
+        old, gradient = gradient, span.gradient(here)
+        s, y = here.x - before.x, gradient - old
         curvature = dot(s, y)
         if curvature > np.finfo(float).eps * dot(y, y):
-            pairs = [*pairs, (s, y, 1.0 / curvature)][-corrections:]
+            pairs = [*pairs, Pair(s, y, 1.0 / curvature)][-CORRECTIONS:]
         passes += 1
-        if old_value - value <= least_fall * max(abs(old_value), abs(value), 1.0):
+        largest = max(abs(before.value), abs(here.value), 1.0)
+        if before.value - here.value <= limits.least_fall * largest:
             break
-    return x, value
+    return here
 
 
-def _direction(gradient: NDArray[Any], pairs: list[Pair]) -> NDArray[Any]:
-    """Two loops of L-BFGS."""
+def _direction(gradient: Vector, pairs: list[Pair]) -> Vector:
+    """Return the direction of L-BFGS, by its two loops."""
     q, shares = -gradient, []
     for s, y, rho in reversed(pairs):
         shares.append(rho * dot(s, q))
@@ -147,17 +163,20 @@ def _direction(gradient: NDArray[Any], pairs: list[Pair]) -> NDArray[Any]:
     return q
 
 
-def _line_search(at: Callable[[float], tuple[float, float, Any]], value: float,
-                 slope: float) -> Any:  # fmt: skip
+def _line_search(
+    evaluate: Callable[[Vector], Point], here: Point, direction: Vector, slope: float
+) -> Point | None:
     """Find a step that meets Wolfe's conditions, by doubling and halving; None where none falls."""
-    low, high, length, best = 0.0, np.inf, 1.0, None
+    best = None
+    low, high = 0.0, np.inf
+    length = 1.0
     for _ in range(_TRIALS):
-        there, slope_there, result = at(length)
-        if not there <= value + _FALL * length * slope:
+        there = evaluate(here.x + length * direction)
+        if not there.value <= here.value + _ARMIJO * length * slope:
             high = length
         else:
-            best = result
-            if slope_there >= _FLATTEN * slope:
+            best = there
+            if float(there.coefficients @ direction[1]) >= _CURVATURE * slope:
                 break
             low = length
         length = 2 * low if high == np.inf else (low + high) / 2

@@ -1,0 +1,59 @@
+"""What L3M learns: a linear partition, and linear models of its regions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loclin.engine.procedure import LocalModels
+
+
+class RegionalModels(NamedTuple):
+    """Partition functions and local models, as `regional_scores` takes them."""
+
+    partition: NDArray[np.floating]  # shape: (r, d)
+    thresholds: NDArray[np.floating]  # shape: (r,)
+    coef: NDArray[np.floating]  # shape: (s, r, d)
+    intercept: NDArray[np.floating]  # shape: (s, r)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionedModels(LocalModels):
+    """Local models of the regions of a partition."""
+
+    n_regions: int
+    partition_coef: NDArray[np.floating]  # shape: (r, d)
+    partition_intercept: NDArray[np.floating]  # shape: (r,)
+
+    @classmethod
+    def of(cls, models: RegionalModels, alpha: float, **more: Any) -> Self:
+        """Return these models with the L2 strength, and with fields of a subclass."""
+        return cls(
+            n_regions=len(models.partition),
+            partition_coef=models.partition,
+            partition_intercept=models.thresholds,
+            local_coef=models.coef,
+            local_intercept=models.intercept,
+            intercept=np.zeros(len(models.coef), models.coef.dtype),
+            alpha=alpha,
+            **more,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvexModels(PartitionedModels):
+    """Models of the convex program."""
+
+    constraint_rows: NDArray[np.intp]  # shape: (r - 1,)
+    dual_gap: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlineModels(PartitionedModels):
+    """Models of the online algorithm, after `t` rows."""
+
+    constraint_rows: NDArray[np.intp]  # shape: (r - 1,)
+    t: int
