@@ -56,7 +56,8 @@ def test_size_is_the_length_of_the_pickle():
 
 
 @pytest.mark.parametrize(("first", "rows"), [(0.001, 5000), (2.0, 714), (1000.0, 100)])
-def test_slow_models_are_timed_on_fewer_rows(first, rows):
+def test_slow_models_are_timed_on_fewer_rows(monkeypatch, first, rows):
+    monkeypatch.setattr("loclin.cli._measure.LEAST_SECONDS", 0)
     X = np.zeros((5000, 1))
     model = DummyClassifier().fit(X, np.arange(5000) % 2)
     seconds, timed = predict_seconds(model, X, first)

@@ -3,6 +3,7 @@ import hashlib
 import io
 import json
 import os
+import sys
 import urllib.request
 import warnings
 from http.client import IncompleteRead
@@ -304,6 +305,12 @@ def test_offline_names_the_cure(monkeypatch, cause):
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fail)
     with pytest.raises(OSError, match=r"connect to the network, or set LOCLIN_DATA.*usps\.npz"):
+        load("usps")
+
+
+def test_fetching_without_pandas_names_the_cure(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"needs pandas: pip install pandas, or set LOCLIN_DATA"):
         load("usps")
 
 

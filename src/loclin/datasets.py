@@ -14,16 +14,18 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from scipy.sparse import csr_matrix
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import Bunch, check_random_state, check_scalar
 
 __all__ = ["Dataset", "load", "make_gaussian_line", "make_sine", "make_xor", "names"]
 
 _Seed = int | np.random.RandomState | None
 _Labelled = tuple[np.ndarray, np.ndarray]
+_Matrix: TypeAlias = np.ndarray | csr_matrix
 
 
 class _Facts(NamedTuple):
@@ -91,9 +93,9 @@ class Dataset:
     """
 
     name: str
-    X_train: np.ndarray | csr_matrix = field(repr=False)
+    X_train: _Matrix = field(repr=False)
     y_train: np.ndarray = field(repr=False)
-    X_test: np.ndarray | csr_matrix | None = field(repr=False)
+    X_test: _Matrix | None = field(repr=False)
     y_test: np.ndarray | None = field(repr=False)
     feature_names: tuple[str, ...] | None = field(repr=False)
     class_names: tuple[str, ...] | None = field(repr=False)
@@ -183,16 +185,16 @@ def _from_folder(name: str, facts: _Facts, path: Path) -> Dataset:
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             split = "y_train" in file
-            train = _rows(file, "_train" if split else "")
-            test: tuple[Any, Any] = _rows(file, "_test") if split else (None, None)
+            X, y = _rows(file, "_train" if split else "")
+            X_test, y_test = _rows(file, "_test") if split else (None, None)
             classes = tuple(map(str, file["classes"])) if "classes" in file else None
     except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is not as loclin.datasets.load describes: {error}") from error
-    about = f"{facts.about}; {_split_note(len(train[1]), len(test[1]) if split else 0)}"
-    return Dataset(name, *train, *test, None, classes, about, "folder")
+    about = f"{facts.about}; {_split_note(len(y), 0 if y_test is None else len(y_test))}"
+    return Dataset(name, X, y, X_test, y_test, None, classes, about, "folder")
 
 
-def _rows(file: Any, suffix: str) -> tuple[Any, Any]:
+def _rows(file: NpzFile, suffix: str) -> tuple[_Matrix, np.ndarray]:
     y = file[f"y{suffix}"]
     if f"indptr{suffix}" not in file:
         return file[f"X{suffix}"], y
@@ -216,7 +218,7 @@ def _from_openml(name: str, facts: _Facts, openml: tuple[str, int]) -> Dataset:
     n, d = facts.n_train + facts.n_test, facts.n_features
     split = facts.n_test > 0 and len(y) == n and _row_order(y) == facts.order
     k = facts.n_train if split else len(y)
-    test: tuple[Any, Any] = (X[k:], y[k:]) if split else (None, None)
+    X_test, y_test = (X[k:], y[k:]) if split else (None, None)
     notes = [facts.about, _split_note(k, len(y) - k)]
     if facts.n_test and not split:
         notes[1] = "no split: OpenML's rows are not in the official order"
@@ -225,10 +227,10 @@ def _from_openml(name: str, facts: _Facts, openml: tuple[str, int]) -> Dataset:
     if not complete.all():
         notes.append(f"{(~complete).sum():,} rows with missing values left out")
     features, about = tuple(map(str, frame.columns)), "; ".join(notes)
-    return Dataset(name, X[:k], y[:k], *test, features, classes, about, "openml")
+    return Dataset(name, X[:k], y[:k], X_test, y_test, features, classes, about, "openml")
 
 
-def _fetch(name: str, openml_name: str, version: int) -> Any:
+def _fetch(name: str, openml_name: str, version: int) -> Bunch:
     from sklearn.datasets import fetch_openml
 
     # Without a dtype of its own, scikit-learn's reader fails on numeric classes under pandas 3.1.

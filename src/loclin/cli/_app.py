@@ -8,17 +8,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from loclin import __version__
+from loclin.cli import _compare, _display
+from loclin.cli._compare import Result, Skipped, ranked
+from loclin.cli._data import Data, load_data
 from loclin.cli._errors import InputError, plural
+from loclin.cli._html import write_html
+from loclin.cli._plot import require_matplotlib, write_plot
+from loclin.cli._report import Report, write_csv, write_json
 from loclin.cli._settings import Settings
-
-if TYPE_CHECKING:
-    from loclin.cli._data import Data
-    from loclin.cli._report import Report
-    from loclin.cli._systems import System
+from loclin.cli._systems import System, pick, roster
 
 __all__ = ["app"]
 
@@ -36,8 +39,6 @@ app = typer.Typer(
 def _show_version(wanted: bool) -> None:
     """Print the version and leave."""
     if wanted:
-        from loclin import __version__
-
         typer.echo(f"loclin {__version__}")
         raise typer.Exit
 
@@ -132,9 +133,6 @@ def compare(
         settings = Settings(budget, folds, candidates, seed, jobs, threads)
         _check_settings(settings)
         _check_outputs(outputs, [Path(data), *([test] if test else [])])
-        from loclin.cli._data import load_data
-        from loclin.cli._systems import pick, roster
-
         systems = pick(models, roster())
         loaded = load_data(data, target=target, test=test, test_size=test_size, seed=seed)
         command = _command(data, {**chosen, **vars(settings)})
@@ -152,30 +150,25 @@ def compare(
 
 def _run(data: Data, systems: Sequence[System], settings: Settings, command: str) -> Report:
     """Run the comparison before the user's eyes; an interrupt keeps what is finished."""
-    from loclin.cli._compare import Result, compare, ranked
-    from loclin.cli._display import display
-    from loclin.cli._report import Report
-
-    outcomes: list[Any] = []
+    outcomes: list[Result | Skipped] = []
     interrupted = False
-    screen = display([system.name for system in systems], settings.budget)
+    screen = _display.display([system.name for system in systems], settings.budget)
     screen.say(_headline(data, settings))
     for note in (*data.notes, *_busy()):
         screen.say(f"note: {note}")
     start = perf_counter()
     try:
         with screen:
-            for outcome in compare(data, systems, settings, screen.step):
+            for outcome in _compare.compare(data, systems, settings, screen.step):
                 outcomes.append(outcome)
                 screen.finish(outcome)
     except KeyboardInterrupt:
         interrupted = True
-    done = [outcome for outcome in outcomes if isinstance(outcome, Result)]
     report = Report(
         data,
         settings,
-        ranked(done),
-        [outcome for outcome in outcomes if not isinstance(outcome, Result)],
+        ranked([outcome for outcome in outcomes if isinstance(outcome, Result)]),
+        [outcome for outcome in outcomes if isinstance(outcome, Skipped)],
         command,
         perf_counter() - start,
         interrupted,
@@ -205,7 +198,7 @@ def _busy() -> list[str]:
     ]
 
 
-def _command(data: str, options: Mapping[str, Any]) -> str:
+def _command(data: str, options: Mapping[str, object]) -> str:
     """Return the command that gives this comparison again."""
     words = ["loclin", "compare", data]
     for name, value in options.items():
@@ -246,21 +239,12 @@ def _check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) -
         return
     if plot.suffix.lower() not in IMAGES:
         raise InputError(f"--plot {plot}: its name must end in {', '.join(IMAGES)}")
-    from loclin.cli._plot import require_matplotlib
-
     require_matplotlib()
 
 
 def _write(report: Report, outputs: Mapping[str, Path | None]) -> None:
     """Write the results that were asked for, and say where they are."""
-    from loclin.cli import _html, _plot, _report
-
-    writers = {
-        "json": _report.write_json,
-        "csv": _report.write_csv,
-        "html": _html.write_html,
-        "plot": _plot.write_plot,
-    }
+    writers = {"json": write_json, "csv": write_csv, "html": write_html, "plot": write_plot}
     for name, path in outputs.items():
         if path is None:
             continue

@@ -5,43 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Protocol
+from typing import Self
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Column, Table
+from rich.text import Text
 
 from loclin.cli._compare import Result, Skipped, Step
 from loclin.cli._errors import plural
 from loclin.cli._report import FRONT_MEANS, Report, footnotes
 from loclin.cli._text import COLUMNS, cells, micros, percent, plain_table
 
-__all__ = ["Display", "display"]
+__all__ = ["display"]
 
 
-class Display(Protocol):
-    """Shows a comparison; a context manager around the run, then `table`."""
-
-    def __enter__(self) -> Display: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-    def say(self, text: str) -> None:
-        """Print a line."""
-
-    def step(self, step: Step) -> None:
-        """Take note of what a model is doing."""
-
-    def finish(self, outcome: Result | Skipped) -> None:
-        """Take note that a model is done."""
-
-    def table(self, report: Report) -> None:
-        """Print the table and the verdict."""
-
-
-def display(names: Sequence[str], budget: float) -> Display:
+def display(names: Sequence[str], budget: float) -> _Live | _Plain:
     """Return a live display on a terminal, plain lines anywhere else."""
     if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         return _Live(names, budget)
@@ -72,32 +52,38 @@ def _closing(report: Report) -> list[str]:
 
 
 class _Plain:
-    """Plain lines, one for each model that is done, for pipes and files."""
+    """Plain lines, one for each model that is done, for pipes and files.
+
+    A context manager around the run, like `_Live`, which has the same methods.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._count = len(names)
         self._width = max(map(len, names), default=0)
         self._done = 0
 
-    def __enter__(self) -> Display:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         pass
 
     def say(self, text: str) -> None:
+        """Print a line."""
         print(text, flush=True)
 
     def step(self, step: Step) -> None:
-        pass
+        """Show what a model is doing: not here."""
 
     def finish(self, outcome: Result | Skipped) -> None:
+        """Show how a model came out."""
         self._done += 1
         self.say(
             f"[{self._done}/{self._count}] {outcome.model.ljust(self._width)}  {_outcome(outcome)}"
         )
 
     def table(self, report: Report) -> None:
+        """Print the table and the verdict."""
         _, marks = footnotes(report)
         lines = plain_table(report.rows, marks) if report.rows else []
         for line in ["", *lines, "", *_closing(report), "", report.verdict]:
@@ -108,10 +94,6 @@ class _Live:
     """Rich's live display, replaced by a table at the end."""
 
     def __init__(self, names: Sequence[str], budget: float) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
-        from rich.table import Column
-
         self._console = Console(highlight=False)
         self._progress = Progress(
             SpinnerColumn(finished_text="[green]✓"),
@@ -128,11 +110,11 @@ class _Live:
             refresh_per_second=4,  # seldom, since it runs beside what is being timed
         )
         self._budget = max(budget, 1e-9)
-        self._tasks: dict[str, Any] = {
+        self._tasks = {
             name: self._progress.add_task(name, start=False, total=1.0, doing="") for name in names
         }
 
-    def __enter__(self) -> Display:
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 
@@ -160,10 +142,6 @@ class _Live:
         self._progress.update(task, completed=1.0, doing=_outcome(outcome))
 
     def table(self, report: Report) -> None:
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
         _, marks = footnotes(report)
         if report.rows:
             table = Table(box=box.SIMPLE_HEAD, pad_edge=False)

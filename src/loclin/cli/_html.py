@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from loclin.cli._compare import Result
 from loclin.cli._plot import svg
 from loclin.cli._report import FRONT_MEANS, Report, footnotes, how_measured, versions
 from loclin.cli._text import COLUMNS, cells, parameters, percent
@@ -41,6 +39,10 @@ code { font-family: ui-monospace, Consolas, monospace; font-size: .85rem; backgr
   padding: .15rem .35rem; overflow-wrap: anywhere; }
 """
 
+INTERRUPTED = (
+    '<p class="verdict">The run was interrupted: models that had not finished are missing.</p>'
+)
+
 
 def write_html(report: Report, path: Path) -> None:
     """Write the report to ``path``."""
@@ -59,22 +61,23 @@ def page(report: Report) -> str:
         '<p class="facts">The plot is left out: matplotlib is not installed '
         "(<code>pip install &quot;loclin[plot]&quot;</code>).</p>"
     )
+    numbers = ", ".join(f"{name} {number}" for name, number in versions().items())
     body = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="facts">{escape(facts)}</p>',
         f'<p class="verdict">{escape(_micro(report.verdict))}</p>',
-        _warning("The run was interrupted: models that had not finished are missing.")
-        if report.interrupted
-        else "",
+        INTERRUPTED if report.interrupted else "",
         _table(report),
         picture,
         "<h2>Tuning</h2>",
         _tuning(report),
         "<h2>How it was measured</h2>",
-        _items(_micro(sentence) for sentence in how_measured(report)),
+        "<ul>",
+        *(f"<li>{escape(_micro(sentence))}</li>" for sentence in how_measured(report)),
+        "</ul>",
         "<h2>To repeat it</h2>",
         f"<p><code>{escape(report.command)}</code></p>",
-        f'<p class="facts">{escape(_versions())}</p>',
+        f'<p class="facts">{escape(numbers)}.</p>',
     ]
     return "\n".join(
         [
@@ -97,25 +100,6 @@ def _micro(text: str) -> str:
     return text.replace(" us ", " µs ")
 
 
-def _warning(text: str) -> str:
-    return f'<p class="verdict">{escape(text)}</p>'
-
-
-def _items(sentences: Iterable[str]) -> str:
-    """Return a list of escaped sentences."""
-    return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in sentences) + "</ul>"
-
-
-def _versions() -> str:
-    return ", ".join(f"{name} {number}" for name, number in versions().items()) + "."
-
-
-def _classes(row: Result) -> str:
-    """Return the attribute that styles a row."""
-    names = [name for name in ("front", "baseline") if getattr(row, name)]
-    return f' class="{" ".join(names)}"' if names else ""
-
-
 def _table(report: Report) -> str:
     """Return the table of results with its footnotes."""
     notes, marks = footnotes(report)
@@ -126,10 +110,11 @@ def _table(report: Report) -> str:
     lines = []
     for row, mark in zip(report.rows, marks, strict=True):
         name, *figures = (escape(cell).replace(" - ", " &ndash; ") for cell in cells(row))
-        own = ' class="left own"' if row.own else ' class="left"'
+        own = ' class="left own"' if row.own else " class=left"
         sup = f" <sup>{escape(mark)}</sup>" if mark else ""
+        style = " class=front" if row.front else " class=baseline" if row.baseline else ""
         lines.append(
-            f"<tr{_classes(row)}><td{own}>{name}{sup}</td>"
+            f"<tr{style}><td{own}>{name}{sup}</td>"
             + "".join(f"<td>{figure}</td>" for figure in figures)
             + "</tr>"
         )

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import hypot
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["Box", "best_places", "place_labels"]
 
 AWAY = (9.0, 16.0, 26.0, 40.0, 58.0)  # distances tried, in points
 LEADER = 20.0  # from this distance on, a line leads from the label to its point
-SIDES = [
-    (1, 0), (-1, 0), (0, 1), (0, -1), (0.7, 0.7), (-0.7, 0.7), (0.7, -0.7), (-0.7, -0.7),
-    (0.3, 1), (-0.3, 1), (0.3, -1), (-0.3, -1),
-]  # fmt: skip
+SIDES = [  # directions tried
+    *[(1, 0), (-1, 0), (0, 1), (0, -1)],
+    *[(0.7, 0.7), (-0.7, 0.7), (0.7, -0.7), (-0.7, -0.7)],
+    *[(0.3, 1), (-0.3, 1), (0.3, -1), (-0.3, -1)],
+]
 ROUNDS = 4
 
 
@@ -38,8 +43,8 @@ class Box(NamedTuple):
 
 
 def place_labels(
-    figure: Any,
-    axes: Any,
+    figure: Figure,
+    axes: Axes,
     points: Sequence[tuple[float, float]],
     names: Sequence[tuple[str, str, bool]],
     lines: Sequence[Sequence[tuple[float, float]]],
@@ -54,10 +59,11 @@ def place_labels(
     lines : sequence of sequences of (x, y)
         Lines along the axes that labels should keep off, by their corners.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.patheffects import withStroke
 
     scale = 72 / figure.dpi
-    renderer = figure.canvas.get_renderer()
+    renderer = FigureCanvasAgg(figure).get_renderer()
 
     def in_points(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
         return [
@@ -82,14 +88,20 @@ def place_labels(
         points, spots, best_places(spots, sizes, strips, room), names, strict=True
     ):
         middle = ((box.left + box.right) / 2 - spot[0], (box.bottom + box.top) / 2 - spot[1])
-        far = _gap(box, spot) > LEADER
+        leader = {"arrowstyle": "-", "color": color, "linewidth": 0.7, "alpha": 0.6}
         axes.annotate(
-            text, point, middle, textcoords="offset points", ha="center", va="center",
-            color=color, fontweight="bold" if bold else "normal", zorder=5,
+            text,
+            point,
+            middle,
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            color=color,
+            fontweight="bold" if bold else "normal",
+            zorder=5,
             path_effects=[withStroke(linewidth=2.5, foreground="white")],
-            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.7, "alpha": 0.6,
-                        "shrinkA": 0, "shrinkB": 5} if far else None,
-        )  # fmt: skip
+            arrowprops=leader | {"shrinkA": 0, "shrinkB": 5} if _gap(box, spot) > LEADER else None,
+        )
 
 
 def best_places(
@@ -112,26 +124,29 @@ def best_places(
         Where labels should stay.
     """
     dots = [Box(x - 6, y - 6, x + 6, y + 6) for x, y in spots]
-    chosen: list[Box | None] = [None] * len(spots)
+
+    def cost(box: Box, spot: tuple[float, float]) -> float:
+        gap = _gap(box, spot)
+        return (
+            10 * sum(map(box.overlap, dots))
+            + 3 * sum(map(box.overlap, strips))
+            + 50 * box.outside(room)
+            + 4 * gap
+            + 150 * sum(_gap(box, other) <= gap for other in spots if other != spot)
+        )
+
+    choices = [
+        {box: cost(box, spot) for box in _around(spot, extent)}
+        for spot, extent in zip(spots, sizes, strict=True)
+    ]
+    chosen: dict[int, Box] = {}
     for _ in range(ROUNDS):
-        for index, (spot, extent) in enumerate(zip(spots, sizes, strict=True)):
-            others = [box for other, box in enumerate(chosen) if other != index and box]
-
-            def cost(
-                box: Box, spot: tuple[float, float] = spot, others: list[Box] = others
-            ) -> float:
-                return (
-                    20 * sum(map(box.overlap, others))
-                    + 10 * sum(map(box.overlap, dots))
-                    + 3 * sum(map(box.overlap, strips))
-                    + 50 * box.outside(room)
-                    + 4 * _gap(box, spot)
-                    + 150
-                    * sum(_gap(box, other) <= _gap(box, spot) for other in spots if other != spot)
-                )
-
-            chosen[index] = min(_around(spot, extent), key=cost)
-    return [box for box in chosen if box is not None]
+        for index, costs in enumerate(choices):
+            others = [box for other, box in chosen.items() if other != index]
+            chosen[index] = min(
+                costs, key=lambda box: costs[box] + 20 * sum(map(box.overlap, others))
+            )
+    return list(chosen.values())
 
 
 def _around(spot: tuple[float, float], extent: tuple[float, float]) -> list[Box]:
@@ -140,12 +155,8 @@ def _around(spot: tuple[float, float], extent: tuple[float, float]) -> list[Box]
     boxes = []
     for away in AWAY:
         for right, up in SIDES:
-            x = (
-                spot[0]
-                + right * away
-                + (width / 2 if right > 0 else -width / 2 if right < 0 else 0)
-            )
-            y = spot[1] + up * away + (height / 2 if up > 0 else -height / 2 if up < 0 else 0)
+            x = spot[0] + right * away + ((right > 0) - (right < 0)) * width / 2
+            y = spot[1] + up * away + ((up > 0) - (up < 0)) * height / 2
             boxes.append(Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2))
     return boxes
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
 
 __all__ = ["Matrix", "Part"]
 
-Matrix = np.ndarray | csr_array
+Matrix: TypeAlias = np.ndarray | csr_array
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,18 @@ import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from loclin.cli._compare import Result
 from loclin.cli._errors import InputError
 from loclin.cli._labels import place_labels
 from loclin.cli._report import Report
 from loclin.cli._text import percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 __all__ = ["require_matplotlib", "svg", "write_plot"]
 
@@ -55,15 +60,13 @@ def svg(report: Report) -> str | None:
     return re.sub(r"^.*?(?=<svg)", "", file.getvalue(), flags=re.DOTALL)
 
 
-def _figure(report: Report) -> Any:
+def _figure(report: Report) -> Figure:
     """Draw the figure."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     rows = [row for row in report.rows if not row.baseline]
     floor = next((row for row in report.rows if row.baseline), None)
     figure = Figure(figsize=(8, 5))
-    FigureCanvasAgg(figure)  # measures text for `place_labels`
     axes = figure.add_axes((0.09, 0.125, 0.885, 0.68))
     _titles(figure, report)
     if not rows:
@@ -76,7 +79,7 @@ def _figure(report: Report) -> Any:
     bars = [[(_x(row), 100 * row.low), (_x(row), 100 * row.high)] for row in rows]
     if floor is not None:
         _majority(figure, axes, floor)
-    _legend(figure, axes, rows)
+    _legend(figure, rows)
     names = [(row.model, OWN if row.own else INK, row.own) for row in rows]
     points = [(_x(row), 100 * row.error) for row in rows]
     place_labels(figure, axes, points, names, [corners, *bars])
@@ -88,19 +91,16 @@ def _x(row: Result) -> float:
     return 1e6 * row.predict_seconds
 
 
-def _titles(figure: Any, report: Report) -> None:
+def _titles(figure: Figure, report: Report) -> None:
     """Write title and subtitle."""
     data = report.data
-    figure.text(
-        0.02, 0.945, f"{_shortened(data.name)}: test error and the cost of a prediction",
-        fontsize=13, fontweight="bold", color=INK,
-    )  # fmt: skip
-    figure.text(
-        0.02, 0.9,
+    title = f"{_shortened(data.name)}: test error and the cost of a prediction"
+    subtitle = (
         f"{len(data.y_train):,} training rows, {len(data.y_test):,} test rows, "
-        f"{data.X_train.shape[1]:,} features, {len(data.classes)} classes; bars are 95 % intervals",
-        color=RIVAL,
-    )  # fmt: skip
+        f"{data.X_train.shape[1]:,} features, {len(data.classes)} classes; bars are 95 % intervals"
+    )
+    figure.text(0.02, 0.945, title, fontsize=13, fontweight="bold", color=INK)
+    figure.text(0.02, 0.9, subtitle, color=RIVAL)
 
 
 def _shortened(name: str, most: int = 40) -> str:
@@ -109,7 +109,7 @@ def _shortened(name: str, most: int = 40) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
-def _scales(axes: Any, rows: Sequence[Result]) -> None:
+def _scales(axes: Axes, rows: Sequence[Result]) -> None:
     """Set scales, limits, ticks and grid."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
@@ -156,18 +156,24 @@ def _duration(value: float) -> str:
     )
 
 
-def _point(axes: Any, row: Result) -> None:
+def _point(axes: Axes, row: Result) -> None:
     """Draw one row: a bar for the interval, a dot that is filled on the front."""
     color = OWN if row.own else RIVAL
     x, y = _x(row), 100 * row.error
     axes.plot([x, x], [100 * row.low, 100 * row.high], color=color, alpha=0.28, linewidth=3)
     axes.plot(
-        x, y, "o", markersize=9 if row.own else 7.5, markeredgewidth=1.6, markeredgecolor=color,
-        markerfacecolor=color if row.front else "white", zorder=4,
-    )  # fmt: skip
+        x,
+        y,
+        "o",
+        markersize=9 if row.own else 7.5,
+        markeredgewidth=1.6,
+        markeredgecolor=color,
+        markerfacecolor=color if row.front else "white",
+        zorder=4,
+    )
 
 
-def _steps(axes: Any, front: Sequence[Result]) -> list[tuple[float, float]]:
+def _steps(axes: Axes, front: Sequence[Result]) -> list[tuple[float, float]]:
     """Draw the front as a step line and return its corners."""
     if not front:
         return []
@@ -180,30 +186,41 @@ def _steps(axes: Any, front: Sequence[Result]) -> list[tuple[float, float]]:
     return corners
 
 
-def _majority(figure: Any, axes: Any, floor: Result) -> None:
+def _majority(figure: Figure, axes: Axes, floor: Result) -> None:
     """Draw the majority class's error as a line, or name it below where it is off the scale."""
     error = 100 * floor.error
     words = f"majority class: {percent(floor.error, len(floor.wrong))} %"
     if error < axes.get_ylim()[1]:
         axes.axhline(error, color=FRONT, linewidth=1.2, linestyle=(0, (1, 2.5)))
         axes.annotate(
-            words, (axes.get_xlim()[1], error), (0, 3), textcoords="offset points",
-            ha="right", color=RIVAL, fontsize=8.5,
-        )  # fmt: skip
+            words,
+            (axes.get_xlim()[1], error),
+            (0, 3),
+            textcoords="offset points",
+            ha="right",
+            color=RIVAL,
+            fontsize=8.5,
+        )
     else:
         figure.text(0.975, 0.025, f"off the scale: {words}", ha="right", color=RIVAL, fontsize=8.5)
 
 
-def _legend(figure: Any, axes: Any, rows: Sequence[Result]) -> None:
+def _legend(figure: Figure, rows: Sequence[Result]) -> None:
     """Explain colours and fill above the axes."""
     from matplotlib.lines import Line2D
 
-    def dot(color: str, filled: bool, label: str) -> Any:
-        face = color if filled else "white"
+    def dot(color: str, filled: bool, label: str) -> Line2D:
         return Line2D(
-            [], [], marker="o", linestyle="", color=color, markerfacecolor=face,
-            markeredgewidth=1.6, markersize=7, label=label,
-        )  # fmt: skip
+            [],
+            [],
+            marker="o",
+            linestyle="",
+            color=color,
+            markerfacecolor=color if filled else "white",
+            markeredgewidth=1.6,
+            markersize=7,
+            label=label,
+        )
 
     handles = [dot(OWN, True, "loclin")] if any(row.own for row in rows) else []
     handles += [
@@ -212,6 +229,13 @@ def _legend(figure: Any, axes: Any, rows: Sequence[Result]) -> None:
         dot(RIVAL, False, "behind the front"),
     ]
     figure.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0.007, 0.818), ncols=len(handles),
-        frameon=False, fontsize=8.5, labelcolor=INK, handletextpad=0.4, columnspacing=1.6,
-    )  # fmt: skip
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0.007, 0.818),
+        ncols=len(handles),
+        frameon=False,
+        fontsize=8.5,
+        labelcolor=INK,
+        handletextpad=0.4,
+        columnspacing=1.6,
+    )

@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
+from scipy.stats import binomtest
 
+import loclin
 from loclin.cli._compare import Result, Skipped
 from loclin.cli._data import Data
 from loclin.cli._errors import plural
@@ -48,8 +51,6 @@ class Report:
 
 def versions() -> dict[str, str]:
     """Return the versions that the figures depend on."""
-    import loclin
-
     names = ("numpy", "scipy", "scikit-learn", "numba")
     return {
         "loclin": loclin.__version__,
@@ -100,10 +101,8 @@ def footnotes(report: Report) -> tuple[list[str], list[str]]:
     return [f"{number} {note}" for number, note in enumerate(notes, 1)], marks
 
 
-def as_dict(report: Report) -> dict[str, Any]:
+def as_dict(report: Report) -> dict[str, object]:
     """Return all of a report as plain values for JSON."""
-    from scipy.sparse import issparse
-
     data = report.data
     X = data.X_train
     return {
@@ -126,7 +125,7 @@ def as_dict(report: Report) -> dict[str, Any]:
             "n_test": len(data.y_test),
             "n_features": int(X.shape[1]),
             "dtype": str(X.dtype),
-            "sparse": bool(issparse(X)),
+            "sparse": issparse(X),
             "classes": list(data.classes),
             "train_counts": np.bincount(data.y_train, minlength=len(data.classes)).tolist(),
             "notes": list(data.notes),
@@ -183,7 +182,7 @@ def _row_dict(row: Result, n_train: int) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Turn NumPy's scalars into Python's for JSON."""
     return value.item() if isinstance(value, np.generic) else str(value)
 
@@ -231,8 +230,6 @@ def _at(row: Result) -> str:
 
 def _chance(row: Result, best: Result) -> float:
     """Return McNemar's exact p-value that two models err equally often on the same rows."""
-    from scipy.stats import binomtest
-
     only_row = int((row.wrong & ~best.wrong).sum())
     only_best = int((best.wrong & ~row.wrong).sum())
     if only_row + only_best == 0:

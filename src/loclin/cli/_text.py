@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -45,14 +44,14 @@ def size(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.1f} GB"
 
 
-def parameters(chosen: Mapping[str, Any]) -> str:
+def parameters(chosen: Mapping[str, object]) -> str:
     """Return parameters as in a call: ``C=3.2, gamma=0.011``."""
     if not chosen:
         return "defaults"
     return ", ".join(f"{name}={_value(value)}" for name, value in sorted(chosen.items()))
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float | np.floating) else f"{value}"
 
 

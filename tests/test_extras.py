@@ -1,0 +1,37 @@
+"""The library without its extras: it works, and the command says what to install."""
+
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import sys
+for name in ("typer", "rich", "pandas", "pyarrow", "matplotlib"):
+    sys.modules[name] = None  # importing it raises ModuleNotFoundError
+
+import loclin
+from loclin import anchors, codings, datasets
+
+X, y = datasets.make_xor(60, random_state=0)
+model = loclin.ML3Classifier(n_models=2, alpha="scale", random_state=0).fit(X, y)
+print(model.predict(X).shape, datasets.load("iris").X_train.shape)
+from loclin.cli import main
+
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def bare():
+    """A process that fits a model and runs the command where no extra is installed."""
+    return subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True)
+
+
+def test_the_library_needs_no_extra(bare):
+    assert bare.stdout == "(60,) (150, 4)\n", bare.stderr
+
+
+def test_the_command_names_its_extra_in_one_line(bare):
+    needed = 'loclin: the command needs typer, rich, pandas: pip install "loclin[cli]"\n'
+    assert (bare.returncode, bare.stderr) == (2, needed)
