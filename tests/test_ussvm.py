@@ -20,7 +20,7 @@ from loclin.ussvm import descent as ussvm
 from loclin.ussvm import many_rows as ussvm_rows
 from loclin.ussvm.codes import Penalty
 from loclin.ussvm.descent import DictionaryDescent
-from loclin.ussvm.sparse_atoms import SparseRowsAtoms
+from loclin.ussvm.scaled_atoms import ScaledAtoms
 
 DIGITS, IRIS = load_digits(return_X_y=True), load_iris(return_X_y=True)
 DIGITS, IRIS = (DIGITS[0] / 16, DIGITS[1]), (StandardScaler().fit_transform(IRIS[0]), IRIS[1])
@@ -165,7 +165,7 @@ def test_algorithm_1(alpha, variant, n_classes, kind, batch, monkeypatch):
     np.testing.assert_allclose(case.descent.intercept, plain.b, atol=1e-10)
     assert not np.any((case.descent.u > 0) & (case.descent.v > 0))
     assert np.linalg.norm(plain.D, axis=0).max() <= 1 + 1e-12
-    average = case.descent.attributes()["dictionary_"]
+    average = case.descent.mean_atoms.T
     np.testing.assert_allclose(average, np.mean(plain.after_batches, axis=0), atol=1e-10)
     assert not np.allclose(average, plain.D)
 
@@ -173,7 +173,7 @@ def test_algorithm_1(alpha, variant, n_classes, kind, batch, monkeypatch):
 def test_long_steps_of_atoms_over_sparse_rows():
     rng, d = np.random.default_rng(5), 30
     atoms = 0.5 * some_dictionary(d, A).T
-    ours, total = SparseRowsAtoms(atoms, average=True), np.zeros_like(atoms)
+    ours, total = ScaledAtoms(atoms, average=True), np.zeros_like(atoms)
     scales = []
     for _ in range(60):
         X = sparse.random(2, d, 0.1, format="csr", random_state=rng)
@@ -181,24 +181,24 @@ def test_long_steps_of_atoms_over_sparse_rows():
         columns, step = ours.gradient(X, left)
         np.testing.assert_array_equal(columns, np.unique(X.indices))
         np.testing.assert_allclose(step, (X.T @ left)[columns], atol=1e-12)
-        ours.move(columns, 4 * step)
+        ours.step(columns, 4 * step)
         ours.end_batch()
         scales.append(ours.scale.min())
         atoms = atoms - 4 * left.T @ X
         atoms /= np.maximum(1, np.linalg.norm(atoms, axis=1))[:, None]
         total += atoms
-        np.testing.assert_allclose(ours.answers(X), X @ atoms.T, atol=1e-10)
+        np.testing.assert_allclose(ours.precompute(X), X @ atoms.T, atol=1e-10)
     assert (np.diff(scales) > 0).any()  # scales were multiplied out
     for found, expected in zip(ours.finish(), (atoms, total), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
-def test_a_pass_at_rest_only_measures():
+def test_gradients_are_measured_without_a_step():
     case = Problem(0.1, (1.0, False))
-    case.descent.rest().iterate(case.rows, 1, np.random.default_rng(0))
+    case.descent.measure_gradients(case.rows, 1, np.random.default_rng(0))
     np.testing.assert_array_equal(case.descent.atoms.T, case.start[0])
     np.testing.assert_array_equal(case.descent.codes, case.start[1])
-    assert (case.descent.histories[2] > 1e-6).all()
+    assert (case.descent.squared_gradients.atoms > 1e-6).all()
     case.descent.iterate(case.rows, 1, np.random.default_rng(0))
     assert (case.start[0] != case.descent.atoms.T).any()
 

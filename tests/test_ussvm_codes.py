@@ -8,7 +8,8 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from loclin.ussvm.codes import CodeProblem, Penalty, pruned, solve_problem, with_ones
+from loclin.ussvm.codes import CodeProblem, Penalty, solve_problem, with_ones
+from loclin.ussvm.solver import pruned
 
 N, D = 70, 5
 VARIANTS = {  # l1_ratio, nonnegative
@@ -41,7 +42,9 @@ class Case:
 
     def solve(self, penalty, tol=1e-7):
         P, Q = with_ones(self.X @ self.D), penalty.quadratic(self.D)
-        return solve_problem(CodeProblem(P, self.y, self.w, penalty, Q), tol)
+        problem = CodeProblem(P, self.y, self.w, penalty, Q)
+        solve_problem(problem, tol)
+        return problem
 
     def objective(self, penalty, z, b):  # equation 5, word for word
         alpha, beta, r, _ = penalty
@@ -178,5 +181,6 @@ def test_few_rows_of_many_are_positive():
     penalty = Penalty(0.0, 1e-3, 1.0, False)
     weights = np.ones(4000, np.float32)
     problem = CodeProblem(with_ones(P), y, weights, penalty, penalty.quadratic(np.eye(20)))
-    assert solve_problem(problem, 1e-6).solved(1e-6)
+    solve_problem(problem, 1e-6)
+    assert problem.solved(1e-6)
     assert problem.n_steps < 90

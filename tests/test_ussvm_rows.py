@@ -8,8 +8,9 @@ from sklearn.base import clone
 
 from loclin import USSVMClassifier
 from loclin.ussvm import many_rows as ussvm_rows
-from loclin.ussvm.codes import CodeProblem, Penalty, pruned, solve_problem, with_ones
+from loclin.ussvm.codes import CodeProblem, Penalty, solve_problem, with_ones
 from loclin.ussvm.many_rows import ManyRowsProblem, code_problems
+from loclin.ussvm.solver import pruned
 
 N, D, A = 6000, 10, 8
 VARIANTS = [(1.0, False), (1.0, True), (0.4, False), (0.4, True)]
@@ -32,9 +33,8 @@ def both(rows, penalty, tol):
     P, y, w, atoms = rows
     Q = penalty.quadratic(atoms)
     whole = CodeProblem(with_ones(P), y, w, penalty, Q)
-    return solve_problem(whole, tol), ManyRowsProblem(
-        P, y, w, penalty, Q, float(w.sum(dtype=float))
-    )
+    solve_problem(whole, tol)
+    return whole, ManyRowsProblem(P, y, w, penalty, Q, float(w.sum(dtype=float)))
 
 
 @each(variant=VARIANTS, alpha=[0.0, 0.01], threshold=[3.2, 0.0], dtype=[float, np.float32])
@@ -60,9 +60,9 @@ def test_few_rows_of_many_matter():
     rows = case(3.2)
     whole, many = both(rows, Penalty(0.0, 0.001, 1.0, False), 1e-6)
     solve_problem(many, 1e-6)
-    assert many.part.sum() < N / 4
+    assert many.subset.sum() < N / 4
     active = rows[1] * (rows[0] @ whole.code + whole.intercept) < 1 - 1e-3
-    assert many.part[active].all()
+    assert many.subset[active].all()
 
 
 def test_rows_that_lose_are_added(monkeypatch):
@@ -73,7 +73,7 @@ def test_rows_that_lose_are_added(monkeypatch):
     sizes = []
     while not many.solved(1e-6) and many.n_steps < 600:
         many.step(1e-6)
-        sizes.append(many.part.sum())
+        sizes.append(many.subset.sum())
     assert many.objective == pytest.approx(whole.objective, rel=1e-6)
     assert len(sizes) > 3
     assert all(after <= 2 * before + 5 for before, after in pairwise(sizes))
@@ -84,10 +84,11 @@ def test_pruned_codes_are_the_same(alpha, n_nonzero):
     P, y, w, atoms = case(0.2)
     penalty = Penalty(alpha, 0.0005, 1.0, False)
     whole, many = both((P, y, w, atoms), penalty, 1e-7)
-    start = solve_problem(many, 1e-7).part.copy()
+    solve_problem(many, 1e-7)
+    start = many.subset.copy()
     code, intercept = pruned(whole, atoms, n_nonzero, penalty, 1e-8)
     other, its_intercept = pruned(many, atoms, n_nonzero, penalty, 1e-8)
-    np.testing.assert_array_equal(many.part, start)  # those that follow have their own
+    np.testing.assert_array_equal(many.subset, start)  # those that follow have their own
     assert np.count_nonzero(code) == n_nonzero
     np.testing.assert_allclose(other, code, atol=1e-3 * np.abs(code).max())
     assert np.abs(code).max() > 0.1

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
+from copy import deepcopy
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from loclin.engine.data import Rows
-from loclin.engine.threads import threads_for
+from loclin.engine.procedure import Procedure, StreamProcedure
+from loclin.engine.scores import answer_scores, shared_code_scores
+from loclin.engine.targets import signs_of
+from loclin.fitting.atomic import atomic
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number
-from loclin.fitting.iterations import Iterations
-from loclin.engine.targets import signs_of
-from loclin.ussvm.atoms import AtomsMixin
-from loclin.ussvm.codes import (
-    CodesFit,
-    Penalty,
-    largest,
-    pruned,
-    root_mean_square,
-    solve_problem,
-)
-from loclin.ussvm.descent import DescentFit, DictionaryDescent, first_atoms
-from loclin.ussvm.many_rows import code_problems
-
-_AUTO_BETA = 0.02
-# tol=0 asks for all passes of the descent, not for codes beyond rounding.
-_SMALLEST_GAP = 1e-8
+from loclin.fitting.rows import LARGEST_BATCH, weigh
+from loclin.fitting.targets import find_classes, labels_or_indicator
+from loclin.ussvm.checks import check_n_nonzero, dictionary_to_use
+from loclin.ussvm.codes import Penalty, root_mean_square
+from loclin.ussvm.descent import DictionaryDescent, first_atoms
+from loclin.ussvm.procedures import CodesFit, DescentFit, DescentStream, beta_of
+from loclin.ussvm.solver import CodeSolver
 
 
-class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
+class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocallyLinearClassifier):
     """US-SVM: linear classifiers that are sparse codes over a dictionary which they share.
 
     The weights of class y are ``w_y = D z_y``: a few atoms, the columns of D, each at most of unit
@@ -168,9 +161,8 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
     """
 
     _takes_indicator = True
-    dictionary_: NDArray[Any]
-    codes_: Any
-    intercept_: NDArray[Any]
+    dictionary_: NDArray[np.floating]  # shape: (d, A)
+    codes_: sparse.csr_matrix  # shape: (s, A)
 
     def __init__(
         self,
@@ -230,149 +222,341 @@ class USSVMClassifier(AtomsMixin, LocallyLinearClassifier):
         check_number("l1_ratio", self.l1_ratio, low=0, high=1)
         check_flag("nonnegative", self.nonnegative)
         if self.n_nonzero is not None:
-            check_number("n_nonzero", self.n_nonzero, Integral, low=1, open_high=True,
-                         hint="or None")  # fmt: skip
+            check_number(
+                "n_nonzero", self.n_nonzero, Integral, low=1, open_high=True, hint="or None"
+            )
         for name in ("code_lr", "atom_lr", "positive_weight"):
             check_number(name, getattr(self, name), low=0, open_low=True, open_high=True)
         check_number("block_iter", self.block_iter, Integral, low=1, open_high=True)
         if self.alpha == 0 and self.beta == 0:
             raise ValueError("alpha=0 and beta=0 leave no penalty. Raise one of the two.")
 
-    def _begin_fit(self, rows: Rows, rng: np.random.Generator) -> Iterations:
-        given = self._given_dictionary(rows.X)
+    # From rows to a model.
+
+    def _stream_refusal(self) -> None:
+        """Return None: every model learns from a stream."""
+
+    def _trial(self) -> None:
+        """Return None: alpha is a number."""
+
+    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
+        given = dictionary_to_use(self.dictionary, rows.X)
         if given is not None:
-            self._check_n_nonzero(given.shape[1])
+            check_n_nonzero(self.n_nonzero, given.shape[1])
             P = rows.X @ given
-            self.beta_ = self._beta(root_mean_square(P), len(P))
-            problems = self._problems(P, given, self._signs(rows.y), rows.weights, self._penalty())
-            return CodesFit(list(problems), given, self.tol)
-        continued = bool(self.warm_start) and hasattr(self, "codes_")
+            solver = self._solver(self._penalty(root_mean_square(P), len(P)))
+            return CodesFit(solver, P, given, self._signs(rows.y), rows.weights)
         descent = self._descent(rows, rng, continued, self.code_lr)
-        self._histories = descent.histories if self.warm_start else None
-        return DescentFit(descent, rows, self._batch_size(len(rows.y)), rng)
+        solver = self._solver(descent.penalty)
+        batch_size = self._batch_size(len(rows.y))
+        return DescentFit(descent, rows, batch_size, rng, solver, keep=bool(self.warm_start))
 
-    def _finish(self, rows: Rows) -> None:
-        """Solve the convex problems over the dictionary found, and prune their codes."""
-        if self.dictionary is None or self.n_nonzero is not None:
-            P, signs = rows.X @ self.dictionary_, self._signs(rows.y)
-            found = self._solve(P, signs, rows.weights, self._penalty())
-            self.codes_, self.intercept_, self.dual_gap_ = found
+    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
+        # Large steps find dictionaries, but leave the codes themselves too noisy.
+        return DescentStream(
+            self._descent(rows, rng, self._is_fitted(), self.code_lr / 30),
+            rng,
+            beta=self.beta,
+            n_nonzero=self.n_nonzero,
+            largest_batch=LARGEST_BATCH if self.batch_size == "auto" else int(self.batch_size),
+        )
 
-    def _solve(self, P: NDArray[Any], signs: NDArray[Any], weights: NDArray[Any],
-               penalty: Penalty | None = None) -> tuple[Any, ...]:  # fmt: skip
-        D, found = self.dictionary_, []
-        tol = max(self.tol, _SMALLEST_GAP)
-        penalty = penalty or self._penalty(self._beta(root_mean_square(P), len(P)))
-        with threads_for(float(len(P)) * P.shape[1] ** 2):
-            for problem in self._problems(P, D, signs, weights, penalty):
-                code, intercept = solve_problem(problem, tol).code, problem.intercept
-                if not problem.solved(tol):
-                    warnings.warn(
-                        f"The duality gap of a code is {problem.gap:.2g}, with an objective of "
-                        f"{problem.objective:.2g}: above tol={tol:g}. Scale the features, raise "
-                        "beta or tol.",
-                        ConvergenceWarning,
-                        stacklevel=2,
-                    )
-                if self.n_nonzero is not None:
-                    code, intercept = pruned(problem, D, self.n_nonzero, penalty, tol)
-                found.append((code, intercept, problem.gap))
-        codes, intercepts, gaps = map(np.array, zip(*found, strict=True))
-        return sparse.csr_matrix(codes.astype(D.dtype)), intercepts.astype(D.dtype), gaps
+    def _descent(
+        self, rows: Rows, rng: np.random.Generator, continued: bool, code_lr: float
+    ) -> DictionaryDescent:
+        """Algorithm 1 at its start, or where the fit before ended."""
+        if continued:
+            atoms = self._atoms_to_go_on_from()
+            codes = self.codes_.toarray()
+            intercept = self.intercept_
+        else:
+            n_scorers = self._signs(rows.y[:1]).shape[1]
+            given = dictionary_to_use(self.dictionary, rows.X)
+            if given is None:
+                atoms = first_atoms(rows, n_scorers, self.n_atoms or max(10, 2 * n_scorers), rng)
+            else:
+                atoms = np.ascontiguousarray(given.T)
+            codes = np.zeros((n_scorers, len(atoms)), atoms.dtype)
+            intercept = np.zeros(n_scorers, atoms.dtype)
+        check_n_nonzero(self.n_nonzero, len(atoms))
+        unit = root_mean_square(rows.X @ atoms.T)
+        descent = DictionaryDescent(
+            atoms,
+            codes,
+            intercept,
+            unit,
+            self._penalty(unit, len(rows.y)),
+            code_lr=code_lr,
+            atom_lr=self.atom_lr if self.dictionary is None else 0.0,
+            block_iter=self.block_iter,
+            positive_weight=float(self.positive_weight),
+            squared_gradients=deepcopy(self._kept) if continued else None,
+        )
+        if continued and self._kept is None:
+            descent.measure_gradients(rows, self._batch_size(len(rows.y)), rng)
+        return descent
 
-    def _problems(self, P: NDArray[Any], D: NDArray[Any], signs: NDArray[Any],
-                  weights: NDArray[Any], penalty: Penalty) -> Iterator[Any]:  # fmt: skip
-        return code_problems(P, D, signs, weights, penalty, float(self.positive_weight))
+    def _atoms_to_go_on_from(self) -> NDArray[np.floating]:
+        """Return the atoms (A, d) of the fit before."""
+        n_atoms = self.dictionary_.shape[1]
+        if self.n_atoms not in (None, n_atoms):
+            raise ValueError(
+                f"n_atoms={self.n_atoms} differs from the {n_atoms} of the fit that is to go on. "
+                "Leave it as it was, or start afresh with warm_start=False."
+            )
+        return np.ascontiguousarray(self.dictionary_.T)
 
-    def _beta(self, unit: float, n_samples: int) -> float:
-        """Return beta; `unit` is the root mean square of the precomputed features."""
-        return _AUTO_BETA * unit / np.sqrt(n_samples) if self.beta == "auto" else float(self.beta)
+    def _penalty(self, unit: float, n_samples: int) -> Penalty:
+        """Return the penalty; `unit` is the root mean square of the precomputed features."""
+        return Penalty(
+            alpha=float(self.alpha),
+            beta=beta_of(self.beta, unit, n_samples),
+            l1_ratio=float(self.l1_ratio),
+            nonnegative=bool(self.nonnegative),
+        )
 
-    def _penalty(self, beta: float | None = None) -> Penalty:
-        beta = self.beta_ if beta is None else beta
-        return Penalty(float(self.alpha), beta, float(self.l1_ratio), bool(self.nonnegative))
+    def _solver(self, penalty: Penalty) -> CodeSolver:
+        return CodeSolver(penalty, float(self.positive_weight), self.n_nonzero, self.tol)
 
-    def _signs(self, y: NDArray[Any]) -> NDArray[np.int8]:
+    def _signs(self, y: NDArray[np.integer]) -> NDArray[np.int8]:
         """Targets of the scorers, (n, s)."""
         return signs_of(y, 1 if len(self.classes_) == 2 else len(self.classes_))
 
-    def _given_dictionary(self, X: Any) -> NDArray[Any] | None:
-        """Return the dictionary to use as it is, atom by atom in memory."""
-        given = getattr(self.dictionary, "dictionary_", self.dictionary)
-        if given is None:
-            return None
-        if hasattr(given, "fit"):
-            raise ValueError(
-                f"dictionary={given!r} is not fitted. Fit it; where scikit-learn's clone unfits "
-                "it, wrap it in sklearn.frozen.FrozenEstimator, or give the array dictionary_."
-            )
-        D = check_array(given, dtype=X.dtype, input_name="dictionary")
-        if D.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"dictionary has shape {D.shape}; X has {X.shape[1]} features. Give one row for "
-                "each feature, and the atoms as columns."
-            )
-        return np.array(D, order="F")
+    # The one equation, with a code that is the same at every row.
 
-    def _check_n_nonzero(self, n_atoms: int) -> None:
-        if self.n_nonzero is not None and self.n_nonzero > n_atoms:
-            raise ValueError(
-                f"n_nonzero={self.n_nonzero} is more than the {n_atoms} atoms there are. Lower it, "
-                "or raise n_atoms."
-            )
+    @property
+    def local_coef_(self) -> NDArray[np.floating]:  # type: ignore[override]
+        """The atoms as local models of every scorer, (s, A, d)."""
+        return np.broadcast_to(
+            self.dictionary_.T, (len(self.intercept_), *self.dictionary_.T.shape)
+        )
 
-    def _descent(self, rows: Rows, rng: np.random.Generator, continued: bool,
-                 code_lr: float) -> DictionaryDescent:  # fmt: skip
-        """Algorithm 1 at its start, or where the fit before ended."""
-        s = self._signs(rows.y[:1]).shape[1]
-        if continued:
-            atoms = np.ascontiguousarray(self.dictionary_.T)
-            codes, intercept = self.codes_.toarray(), self.intercept_
-            if self.n_atoms not in (None, len(atoms)):
-                raise ValueError(
-                    f"n_atoms={self.n_atoms} differs from the {len(atoms)} of the fit that is to "
-                    "go on. Leave it as it was, or start afresh with warm_start=False."
-                )
+    @property
+    def local_intercept_(self) -> NDArray[np.floating]:  # type: ignore[override]
+        """Zeros: atoms have no intercepts, (s, A)."""
+        return np.broadcast_to(self.intercept_.dtype.type(0), self.codes_.shape)
+
+    def _codes(self, X: Any) -> NDArray[np.floating]:
+        return np.broadcast_to(self.codes_.toarray(), (X.shape[0], *self.codes_.shape))
+
+    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[np.floating]:
+        return shared_code_scores(X, self.dictionary_, self.codes_, self.intercept_)
+
+    # Precomputed features.
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.dictionary_.shape[1]
+
+    def transform(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Precompute the features that codes are applied to: ``X @ dictionary_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        P : ndarray of shape (n_samples, n_atoms)
+        """
+        return self._validate_new(X) @ self.dictionary_
+
+    def score_precomputed(self, P: ArrayLike) -> NDArray[np.floating]:
+        """Decisions from precomputed features, at the cost of a few products a class.
+
+        Parameters
+        ----------
+        P : array-like of shape (n_samples, n_atoms)
+            What `transform` gave.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            As from `decision_function`.
+        """
+        features = self._validate_precomputed(P)
+        return self._decisions(answer_scores(features, self.codes_, self.intercept_))
+
+    def _validate_precomputed(self, P: ArrayLike) -> NDArray[np.floating]:
+        check_is_fitted(self, "dictionary_")
+        features = check_array(P, dtype=self.dictionary_.dtype, input_name="P")
+        n_atoms = self.dictionary_.shape[1]
+        if features.shape[1] != n_atoms:
+            raise ValueError(
+                f"The precomputed features have {features.shape[1]} columns, but there are "
+                f"{n_atoms} atoms. Give what transform(X) returns."
+            )
+        return features
+
+    # Classes that come later.
+
+    def fit_codes(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        precomputed: bool = False,
+        sample_weight: ArrayLike | None = None,
+    ) -> tuple[sparse.csr_matrix, NDArray[np.floating]]:
+        """Learn codes of new classes over the dictionary as it is (problem 3).
+
+        The model does not change. Where classes share their negatives, ``transform`` these once.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_atoms)
+            Rows, or their precomputed features.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Labels of the rows, or an indicator matrix.
+        precomputed : bool, default=False
+            Is `X` what `transform` gave?
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        codes : csr_matrix of shape (n_scorers, n_atoms)
+            One code a class, in sorted order; for two classes only that of the second.
+        intercept : ndarray of shape (n_scorers,)
+        """
+        P = self._validate_precomputed(X) if precomputed else self.transform(X)
+        target = labels_or_indicator(y if sparse.issparse(y) else np.asarray(y))
+        check_consistent_length(P, target)
+        classes, labels = find_classes(target)
+        rows = weigh(P, labels, None, sample_weight)
+        signs = signs_of(rows.y, 1 if len(classes) == 2 else len(classes))
+        solver = self._solver(self._penalty(root_mean_square(P), len(P)))
+        problems = solver.problems(rows.X, self.dictionary_, signs, rows.weights)
+        found = solver.solve(problems, self.dictionary_)
+        return found.codes, found.intercept
+
+    @atomic
+    def add_class(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        label: Any = None,
+        *,
+        precomputed: bool = False,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn one more class over the dictionary as it is; the others do not change.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_atoms)
+            Rows of the new class and of others.
+        y : array-like of shape (n_samples,)
+            True (or 1) for rows of the new class, False (or 0) for others.
+        label : object, default=None
+            Label of the new class; not for indicators, where the label is the next column.
+        precomputed : bool, default=False
+            Is `X` what `transform` gave?
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : object
+            The classifier, with one class more. One that had two classes then has a score for each.
+
+        Raises
+        ------
+        ValueError
+            If y has other values, or the label is missing or known; or if the model has two classes
+            and `nonnegative` codes, where the one code there is cannot be turned round.
+        """
+        members = np.asarray(y)
+        if members.ndim != 1 or not np.isin(members, (0, 1)).all():
+            raise ValueError(f"y={y!r} must tell of each row whether it is of the new class: 0, 1.")
+        check_is_fitted(self, "dictionary_")
+        if self._multilabel == (label is not None) or label in self.classes_.tolist():
+            known = "None, as each column is its own" if self._multilabel else "a new one"
+            raise ValueError(f"label={label!r} is not valid; use {known}. Known: {self.classes_}.")
+        two_classes = len(self.intercept_) == 1 and not self._multilabel
+        if two_classes and self.nonnegative:
+            raise ValueError(
+                "A model of two classes has one code, that of the second; with nonnegative=True "
+                "its opposite is no code for the first. Fit an indicator with a column for each."
+            )
+        code, intercept = self.fit_codes(
+            X, members.astype(np.int8), precomputed=precomputed, sample_weight=sample_weight
+        )
+        codes = [self.codes_, code]
+        intercepts = [self.intercept_, intercept]
+        if two_classes:  # one code, that of the second: its opposite is that of the first
+            codes.insert(0, -self.codes_)
+            intercepts.insert(0, -self.intercept_)
+        classes = np.append(self.classes_, len(self.classes_) if self._multilabel else label)
+        order = np.argsort(classes)
+        self.codes_ = sparse.csr_matrix(sparse.vstack(codes))[order]
+        self.intercept_ = np.concatenate(intercepts)[order]
+        self.classes_ = classes[order]
+        self._stream = None
+        self._kept = None
+        return self
+
+    # What atoms mean.
+
+    def top_atoms(self, label: Any, k: int = 5) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
+        """Atoms that count most for a class: its modalities.
+
+        Parameters
+        ----------
+        label : object
+            One of `classes_`.
+        k : int, default=5
+            Most atoms to name.
+
+        Returns
+        -------
+        atoms : ndarray of shape (n_named,)
+            Columns of `dictionary_`, the largest coefficient first; only those with a nonzero one.
+        coefficients : ndarray of shape (n_named,)
+        """
+        check_is_fitted(self, "dictionary_")
+        check_number("k", k, low=1)
+        known = self.classes_.tolist()
+        if label not in known:
+            raise ValueError(f"label={label!r} is not among the classes {self.classes_}.")
+        place = known.index(label)
+        if len(self.intercept_) == 1 and not self._multilabel:
+            code = self.codes_.toarray()[0] * (1 if place == 1 else -1)
         else:
-            given = self._given_dictionary(rows.X)
-            atoms = (
-                first_atoms(rows, s, self.n_atoms or max(10, 2 * s), rng)
-                if given is None
-                else np.ascontiguousarray(given.T)
-            )
-            codes, intercept = np.zeros((s, len(atoms)), atoms.dtype), np.zeros(s, atoms.dtype)
-        self._check_n_nonzero(len(atoms))
-        unit = root_mean_square(rows.X @ atoms.T)
-        self.beta_ = self._beta(unit, len(rows.y))
-        atom_lr = self.atom_lr if self.dictionary is None else 0.0
-        descent = DictionaryDescent(
-            atoms, codes, intercept, unit, self._penalty(), code_lr=code_lr,
-            atom_lr=atom_lr, block_iter=self.block_iter,
-            positive_weight=float(self.positive_weight),
-        )  # fmt: skip
-        histories = getattr(self, "_histories", None)
-        if continued and histories is not None:
-            descent.histories = histories
-        elif continued:
-            descent.rest().iterate(rows, self._batch_size(len(rows.y)), rng)
-        return descent
+            code = self.codes_[place].toarray()[0]
+        atoms = np.argsort(-np.abs(code), kind="stable")[: int(k)]
+        atoms = atoms[code[atoms] != 0]
+        return atoms, code[atoms]
 
-    def _continue_stream(self, rows: Rows, rng: np.random.Generator) -> None:
-        if self._stream is None:
-            # Large steps find dictionaries, but leave the codes themselves too noisy.
-            self._stream = self._descent(rows, rng, hasattr(self, "codes_"), self.code_lr / 30)
-            self._n_seen = 0
-        self._n_seen += len(rows.y)
-        stream = self._stream
-        self.beta_ = self._beta(stream.unit, self._n_seen)
-        stream.penalty = self._penalty()
-        with self._threads(rows.X):
-            objective = stream.iterate(rows, self._batch_size(self._n_seen), rng)
-        self.objective_, self.n_iter_ = [objective], 1
-        for name, value in stream.attributes().items():
-            setattr(self, name, value)
-        if self.n_nonzero is not None:
-            self.codes_ = largest(self.codes_, self.dictionary_, self.n_nonzero)
+    def top_samples(self, X: ArrayLike, atom: int, k: int = 10) -> NDArray[np.intp]:
+        """Rows that an atom alone scores highest: what it has learned to see.
 
-    def _n_local_models(self) -> int:
-        return self.n_atoms or 10
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        atom : int
+            Column of `dictionary_`.
+        k : int, default=10
+            Most rows to name.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_named,)
+            Indices of rows of `X`, the highest ``d . x`` first.
+        """
+        rows = self._validate_new(X)
+        n_atoms = self.dictionary_.shape[1]
+        if not 0 <= atom < n_atoms:
+            raise ValueError(f"atom={atom!r} must be one of 0 .. {n_atoms - 1}.")
+        check_number("k", k, low=1)
+        return np.argsort(-(rows @ self.dictionary_[:, atom]), kind="stable")[: int(k)]
+
+    def atom_usage(self) -> NDArray[np.intp]:
+        """Count the scorers that use each atom: an attribute is shared by several classes.
+
+        Returns
+        -------
+        counts : ndarray of shape (n_atoms,)
+        """
+        check_is_fitted(self, "dictionary_")
+        return np.bincount(self.codes_.indices, minlength=self.dictionary_.shape[1])

@@ -5,29 +5,29 @@ Minimises, for each scorer, over its code ``z`` (A,) and its intercept ``b``,
     alpha/2 ||D z||^2 + beta (r ||z||_1 + (1 - r) ||z||^2)
         + sum_i w_i hinge(y_i (p_i . z + b)) / sum_i w_i,        p_i = D' x_i,
 
-with ``z >= 0`` if asked (equations 3 and 5 of Lyu, Zepeda and Perez, 2015). This is a quadratic
-program: Mehrotra's method takes 10 to 100 steps (the most with many rows of which few are
+with ``z >= 0`` if asked (equations 3 and 5). This is a quadratic program: Mehrotra's
+predictor-corrector method takes 10 to 100 steps (the most with many rows of which few are
 positive), however much the atoms resemble each other; a step solves one system of A + 1 unknowns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from abc import ABC, abstractmethod
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import linalg
 
-from loclin.engine.schedule import auto_alpha
-
+# Steps after which a problem counts as one that more steps do not solve.
+MOST_STEPS = 300
 # Rows whose part of the system is formed at once, so that it stays near the processor.
 _BLOCK = 1024
 # Part of the way to the nearest boundary that a step goes.
 _REACH = 0.99
 # Relative addition to the diagonal of a system, which may be singular where atoms are alike.
 _JITTER = 1e-13
-_MOST_STEPS = 300
+_SMALLEST_TOL = 1e-9  # what steps reach in spite of rounding
 # The corrector's second-order terms are kept within so many times the mean product: a few rows that
 # move far would else send it astray.
 _SECOND_ORDER = 10.0
@@ -51,7 +51,7 @@ class Penalty(NamedTuple):
         """Strength of ``||z||^2``."""
         return self.beta * (1.0 - self.l1_ratio)
 
-    def quadratic(self, D: NDArray[Any]) -> NDArray[np.float64]:
+    def quadratic(self, D: NDArray[np.floating]) -> NDArray[np.float64]:
         """Matrix Q (A, A) of ``z'Qz / 2``, the smooth terms, for a dictionary (d, A)."""
         Q = np.diag(np.full(D.shape[1], 2.0 * self.ridge))
         if self.alpha:
@@ -59,7 +59,7 @@ class Penalty(NamedTuple):
             Q += self.alpha * (D.T @ D)
         return Q
 
-    def value(self, D: NDArray[Any], Z: NDArray[Any]) -> float:
+    def value(self, D: NDArray[np.floating], Z: NDArray[np.floating]) -> float:
         """Sum of the penalties of codes (s, A)."""
         total = self.l1 * float(np.abs(Z).sum()) + self.ridge * float(np.vdot(Z, Z))
         if self.alpha:
@@ -68,12 +68,110 @@ class Penalty(NamedTuple):
         return total
 
 
-class CodeProblem:
+class Problem(ABC):
     """One scorer's problem on its way to the optimum.
 
     `code` and `intercept` are the solution as it stands, with exact zeros; `objective` is its value
-    and `gap` the distance to a lower bound of the optimum (infinite until measured). `value` is a
-    running estimate of the objective.
+    and `gap` the distance to a lower bound of the optimum (infinite until measured).
+    `running_objective` is an estimate of the objective from the first step on.
+    """
+
+    def __init__(self, n_atoms: int) -> None:
+        self.code = np.zeros(n_atoms)
+        self.intercept = 0.0
+        self.objective = np.inf
+        self.gap = np.inf
+        self.running_objective = 0.0
+        self.n_steps = 0
+
+    def solved(self, tol: float) -> bool:
+        """Tell whether the gap is at most `tol` of the objective."""
+        return self.gap < np.inf and self.gap <= tol * self.objective
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a part of the objective; infinite while it is not known."""
+        if self.gap == 0.0:
+            return 0.0
+        return self.gap / self.objective if self.objective < np.inf else np.inf
+
+    @property
+    @abstractmethod
+    def features(self) -> NDArray[np.floating]:
+        """The precomputed features, (n, A)."""
+
+    @abstractmethod
+    def step(self, tol: float) -> None:
+        """Take one step; measure the gap where it can be `tol` of the objective."""
+
+    @abstractmethod
+    def with_penalty(
+        self, penalty: Penalty, D: NDArray[np.floating], kept: NDArray[np.intp] | None = None
+    ) -> Self:
+        """Return the problem of the same rows with another penalty, unsolved.
+
+        Parameters
+        ----------
+        penalty : Penalty
+        D : ndarray of shape (d, n_kept)
+            The dictionary: the atoms kept.
+        kept : ndarray of shape (n_kept,), default=None
+            Their places among the atoms of this problem; None keeps all.
+        """
+
+
+class Iterate(NamedTuple):
+    """Primal and dual variables of `NewtonSystem`; or a step, from one point to another."""
+
+    x: NDArray[np.float64]  # code and intercept, shape: (A + 1,)
+    s: NDArray[np.float64]  # slacks of the margins, shape: (n,)
+    xi: NDArray[np.float64]  # losses, shape: (n,)
+    u: NDArray[np.float64]  # parts of the code, shape: (k, A)
+    a: NDArray[np.float64]  # multipliers of s, shape: (n,)
+    c: NDArray[np.float64]  # multipliers of xi, shape: (n,)
+    v: NDArray[np.float64]  # multipliers of u, shape: (k, A)
+
+    @property
+    def pairs(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Complementary pairs: neither may be negative, and one is zero at the optimum."""
+        return [(self.a, self.s), (self.c, self.xi), (self.v, self.u)]
+
+    def moved(self, step: Iterate, length: float) -> Iterate:
+        """Return the point after a part of a step."""
+        return Iterate(*(value + length * change for value, change in zip(self, step, strict=True)))
+
+    def reach(self, step: Iterate) -> float:
+        """Longest part of a step, at most 1e300, after which no variable of a pair is negative."""
+        rates = [
+            float(np.max(-change / value, initial=0.0))
+            for pair, changes in zip(self.pairs, step.pairs, strict=True)
+            for value, change in zip(pair, changes, strict=True)
+        ]
+        return 1.0 / max(max(rates), 1e-300)
+
+    def sum_of_products(self) -> float:
+        """Sum of the products of the pairs: n times the duality gap of a feasible point."""
+        return sum(float(np.vdot(multiplier, value)) for multiplier, value in self.pairs)
+
+    def mean_product(self) -> float:
+        """Mean of the products of the pairs: the barrier parameter mu of the point."""
+        return self.sum_of_products() / sum(value.size for _, value in self.pairs)
+
+
+class CodeProblem(Problem):
+    """The problem as a quadratic program, a step being one of Mehrotra's method.
+
+    All is n times the objective, so that multipliers are of the size of 1. The weights sum to n,
+    Q has the smooth terms times n, and a row and a column of zeros for the intercept; lambda is n
+    times the strength of the l1 term. With ``x = (z, b)``, the features and a column of ones as P,
+    and the targets as Y = diag(y),
+
+        minimise      w'xi + x'Q x / 2 + lambda 1'u
+        subject to    Y P x - 1 + xi = s,    z = sum_j sigma_j u_j,    s, xi, u >= 0.
+
+    `xi` are the losses and `s` the slacks of the margins. A code is the sum of k parts times their
+    signs sigma: ``u_1 - u_2``, or ``u_1`` alone where it must not be negative. Where there is no l1
+    term and any sign, the code is free: it has no parts (k = 0).
 
     Parameters
     ----------
@@ -90,270 +188,234 @@ class CodeProblem:
         What the losses are divided by; None takes the sum of the weights.
     """
 
-    def __init__(self, P: NDArray[Any], target: NDArray[Any], weights: NDArray[Any],
-                 penalty: Penalty, Q: NDArray[Any],
-                 total: float | None = None) -> None:  # fmt: skip
-        n, m = len(P), P.shape[1] - 1
-        # All is n times the objective, so that multipliers are of the size of 1.
-        self.P, self.y = P, target.astype(np.float64)
+    def __init__(
+        self,
+        P: NDArray[np.float64],
+        target: NDArray[np.number],
+        weights: NDArray[np.floating],
+        penalty: Penalty,
+        Q: NDArray[np.float64],
+        total: float | None = None,
+    ) -> None:
+        n = len(P)
+        m = P.shape[1] - 1
+        super().__init__(m)
+        self.P = P
+        self.y = target.astype(np.float64)
         self.w = weights.astype(np.float64)
         self.w *= n / (total or self.w.sum())
-        self.l1, self.nonnegative = n * penalty.l1, penalty.nonnegative
+        self.l1 = n * penalty.l1
+        self.nonnegative = penalty.nonnegative
         self.Q = np.zeros((m + 1, m + 1))
         self.Q[:m, :m] = n * Q
-        # A code is u - v, parts that are at least 0; u alone if it must not be negative; and has no
-        # parts where there is no l1 term.
-        self.signs = np.array([1.0] if penalty.nonnegative else [1.0, -1.0] if self.l1 else [])
-        self.n_steps, self.gap, self.objective, self.value = 0, np.inf, np.inf, 0.0
-        self.code, self.intercept = np.zeros(m), 0.0
+        self.sigma = np.array([1.0] if penalty.nonnegative else [1.0, -1.0] if self.l1 else [])
         if np.all(self.y == self.y[0]):  # one side only: an intercept is enough
-            self.intercept, self.gap, self.objective = float(self.y[0]), 0.0, 0.0
+            self.intercept = float(self.y[0])
+            self.gap = 0.0
+            self.objective = 0.0
             return
         size = float(np.sqrt(np.einsum("ij,ij->", P[:, :m], P[:, :m]) / n)) or 1.0
         self.unit = 1.0 / size  # of codes
         slope = max(self.l1, size)
-        self.parts = np.full((len(self.signs), m), 0.5 / slope)
-        self.z = np.append(self.signs @ self.parts, 0.0)
-        # Pairs that must not be negative and whose products are zero at the optimum: multipliers
-        # with margin - 1 + loss, multipliers with losses, parts with their slopes.
-        excess, losses, slopes = np.ones(n), np.ones(n), np.full_like(self.parts, slope)
-        self.pairs = [(self.w / 2, excess), (self.w / 2, losses), (self.parts, slopes)]
-        self.n_products = 2 * n + self.parts.size
+        u = np.full((len(self.sigma), m), 0.5 / slope)
+        self.point = Iterate(
+            x=np.append(self.sigma @ u, 0.0),
+            s=np.ones(n),
+            xi=np.ones(n),
+            u=u,
+            a=self.w / 2,
+            c=self.w / 2,
+            v=np.full_like(u, slope),
+        )
 
     @property
-    def features(self) -> NDArray[Any]:
+    def features(self) -> NDArray[np.float64]:
         """The precomputed features, (n, A)."""
         return self.P[:, :-1]
 
-    def again(self, penalty: Penalty, D: NDArray[Any],
-              kept: NDArray[np.intp] | None = None) -> Self:  # fmt: skip
-        """Return the problem of the same rows with another penalty, on the atoms kept."""
+    def with_penalty(
+        self, penalty: Penalty, D: NDArray[np.floating], kept: NDArray[np.intp] | None = None
+    ) -> Self:
+        """Return the problem of the same rows with another penalty, unsolved."""
         P = self.P if kept is None else self.P[:, np.append(kept, -1)]
         return type(self)(P, self.y, self.w, penalty, penalty.quadratic(D), len(P))
-
-    def solved(self, tol: float) -> bool:
-        """Tell whether the gap is at most `tol` of the objective."""
-        return self.gap < np.inf and self.gap <= tol * self.objective
 
     def step(self, tol: float) -> None:
         """Take one step; measure the gap where it can be `tol` of the objective."""
         self.n_steps += 1
-        solve, mean = self._linearise(), self._mean_product()
-        _, ahead = solve([-p * q for p, q in self.pairs])
-        later = self._mean_product(ahead, min(1.0, self._reach(ahead)))
-        center = mean * (later / mean) ** 3
-        most = _SECOND_ORDER * mean
-        dz, moves = solve(
+        newton, point = NewtonSystem(self), self.point
+        mu = point.mean_product()
+        # Predictor: how far the products fall on the way to zero tells where to aim.
+        predictor = newton.step([-p * q for p, q in point.pairs])
+        affine = point.moved(predictor, min(1.0, point.reach(predictor)))
+        target = mu * (affine.mean_product() / mu) ** 3
+        # Corrector: there, less the second-order terms that the predictor has left out.
+        most = _SECOND_ORDER * mu
+        corrector = newton.step(
             [
-                center - p * q - np.clip(dp * dq, -most, most)
-                for (p, q), (dp, dq) in zip(self.pairs, ahead, strict=True)
+                target - p * q - np.clip(dp * dq, -most, most)
+                for (p, q), (dp, dq) in zip(point.pairs, predictor.pairs, strict=True)
             ]
         )
-        length = min(1.0, _REACH * self._reach(moves))
-        self.z += length * dz
-        for pair, move in zip(self.pairs, moves, strict=True):
-            for value, change in zip(pair, move, strict=True):
-                value += length * change
-        losses = self.pairs[1][1]
-        objective = self.w @ losses + 0.5 * self.z @ self.Q @ self.z + self.l1 * self.parts.sum()
-        self.value = float(objective) / len(self.y)
-        if self.n_products * self._mean_product() <= 10 * tol * objective:
+        point = point.moved(corrector, min(1.0, _REACH * point.reach(corrector)))
+        self.point = point
+        smooth = 0.5 * point.x @ self.Q @ point.x
+        objective = float(self.w @ point.xi + smooth + self.l1 * point.u.sum())
+        self.running_objective = objective / len(self.y)
+        if point.sum_of_products() <= 10 * max(tol, _SMALLEST_TOL) * objective:
             self._measure()
-
-    def _mean_product(self, moves: Any = None, length: float = 0.0) -> float:
-        """Mean of the products of the pairs, after moves of that length."""
-        moves = moves or [(0.0, 0.0)] * 3
-        total = 0.0
-        for (p, q), (dp, dq) in zip(self.pairs, moves, strict=True):
-            total += float(np.vdot(p + length * dp, q + length * dq))
-        return total / self.n_products
-
-    def _reach(self, moves: Any) -> float:
-        """Return the longest step that keeps all pairs from being negative."""
-        rates = [
-            float(np.max(-change / value, initial=0.0))
-            for pair, move in zip(self.pairs, moves, strict=True)
-            for value, change in zip(pair, move, strict=True)
-        ]
-        return 1.0 / max(max(rates), 1e-300)
-
-    def _linearise(self) -> Callable[[Sequence[Any]], tuple[NDArray[Any], list[Any]]]:
-        """Factorise the system of the state as it stands.
-
-        Returns a function that takes what the products of the pairs shall change by, and gives the
-        change of (code, intercept) and the changes of the pairs.
-        """
-        P, y, (a, excess), (room, losses), (u, slopes) = self.P, self.y, *self.pairs
-        short = y * (P @ self.z) - 1.0 + losses - excess
-        smooth = self.Q @ self.z - P.T @ (y * a)
-        off = self.signs[:, None] * smooth[:-1] + self.l1 - slopes
-        theta = 1.0 / (losses / room + excess / a)
-        give = u / slopes
-        stiff = np.zeros(len(self.z))
-        if len(self.signs):
-            stiff[:-1] = 1.0 / give.sum(axis=0)
-        system = self.Q + np.diag(stiff)
-        for first in range(0, len(P), _BLOCK):
-            rows = slice(first, first + _BLOCK)
-            scaled = np.sqrt(theta[rows])[:, None] * P[rows]
-            system += scaled.T @ scaled
-        scale = np.sqrt(system.diagonal())
-        scale[scale == 0.0] = 1.0
-        system /= scale * scale[:, None]
-        system[np.diag_indices_from(system)] += _JITTER
-        factor = linalg.cho_factor(system, overwrite_a=True)
-
-        def solve(by: Sequence[Any]) -> tuple[NDArray[Any], list[Any]]:
-            lead = by[0] / a - by[1] / room - short
-            pull = by[2] / u - off
-            right = P.T @ (y * theta * lead)
-            right[-1] += y @ a
-            in_parts = stiff[:-1] * (self.signs @ (give * pull))
-            wish = in_parts if len(self.signs) else -smooth[:-1]
-            right[:-1] += wish
-            dz = linalg.cho_solve(factor, right / scale) / scale
-            da = theta * (lead - y * (P @ dz))
-            du = give * (pull - self.signs[:, None] * (wish - stiff[:-1] * dz[:-1]))
-            return dz, [
-                (da, (by[0] - excess * da) / a),
-                (-da, (by[1] + losses * da) / room),
-                (du, (by[2] - slopes * du) / u),
-            ]
-
-        return solve
 
     def _measure(self) -> None:
         """Set the solution, its value and its gap.
 
-        The lower bound is the value of the dual at a feasible point: multipliers are scaled until
-        their signed sum is zero; then, with an l1 term, together with the code until no slope is
-        beyond it; without one, the code is moved to where the slopes vanish.
+        The lower bound is the value of the dual,
+
+            1'a - z'Q z / 2    where    0 <= a <= w,    y'a = 0,    |P'Y a - Q z| <= lambda,
+
+        at a point made feasible (the last without the absolute value if z must not be negative).
+        The multipliers of the heavier side are scaled until ``y'a = 0``. With an l1 term, a and z
+        are then scaled together until the last holds; without one, z is moved to where it does.
         """
-        n, Q, P = len(self.y), self.Q[:-1, :-1], self.P[:, :-1]
-        a = np.minimum(self.pairs[0][0], self.w)
-        below, above = (float(a[self.y == sign].sum()) for sign in (-1.0, 1.0))
-        a *= np.where(self.y > 0, min(1.0, below / above), min(1.0, above / below))
-        c, z = P.T @ (self.y * a), self.z[:-1].copy()
-        slopes = Q @ z - c
-        # A coefficient that a proximal step sets to zero is one.
-        step = max(self.unit, np.abs(z).max()) / max(self.l1, np.abs(c).max(), 1e-300)
-        moved = z - step * slopes
-        if len(self.signs):
-            z[(moved if self.nonnegative else np.abs(moved)) <= step * self.l1] = 0.0
-        slopes = Q @ z - c
-        wrong = np.maximum(-slopes, 0.0) if self.nonnegative else -slopes
-        share, shadow = 1.0, z
+        Q, P = self.Q[:-1, :-1], self.features
+        a = np.minimum(self.point.a, self.w)
+        positive = float(a[self.y > 0].sum())
+        negative = float(a[self.y < 0].sum())
+        a *= np.where(self.y > 0, min(1.0, negative / positive), min(1.0, positive / negative))
+        correlations = P.T @ (self.y * a)
+        z = self._with_zeros(correlations)
+        slopes = correlations - Q @ z
+        if self.nonnegative:
+            slopes = np.maximum(slopes, 0.0)
+        scale, dual_z = 1.0, z
         if self.l1:
-            share = self.l1 / max(self.l1, np.abs(wrong).max())
+            scale = self.l1 / max(self.l1, np.abs(slopes).max())
         else:
-            shadow = z + linalg.lstsq(Q, wrong, cond=1e-10)[0]
-            if not np.allclose(Q @ (shadow - z), wrong, rtol=1e-6, atol=1e-6 * np.abs(c).max()):
+            dual_z = z + linalg.lstsq(Q, slopes, cond=1e-10)[0]
+            atol = 1e-6 * np.abs(correlations).max()
+            if not np.allclose(Q @ (dual_z - z), slopes, rtol=1e-6, atol=atol):
                 return  # no penalty on some direction: no bound
-        bound = share * a.sum() - 0.5 * share**2 * shadow @ Q @ shadow
-        losses = np.maximum(0.0, 1.0 - self.y * (P @ z + self.z[-1]))
-        value = self.w @ losses + 0.5 * z @ Q @ z + self.l1 * np.abs(z).sum()
-        gap = max(0.0, float(value - bound)) / n
+        bound = scale * a.sum() - 0.5 * scale**2 * dual_z @ Q @ dual_z
+        intercept = float(self.point.x[-1])
+        losses = np.maximum(0.0, 1.0 - self.y * (P @ z + intercept))
+        objective = float(self.w @ losses + 0.5 * z @ Q @ z + self.l1 * np.abs(z).sum())
+        gap = max(0.0, objective - float(bound)) / len(self.y)
         if gap < self.gap:
-            self.code, self.intercept, self.gap = z, float(self.z[-1]), gap
-            self.value = self.objective = float(value) / n
+            self.code = z
+            self.intercept = intercept
+            self.gap = gap
+            self.objective = objective / len(self.y)
+            self.running_objective = self.objective
+
+    def _with_zeros(self, correlations: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the code with a zero where a proximal gradient step sets a coefficient to zero."""
+        z = self.point.x[:-1].copy()
+        if len(self.sigma):
+            length = max(self.unit, np.abs(z).max())
+            length /= max(self.l1, np.abs(correlations).max(), 1e-300)
+            moved = z - length * (self.Q[:-1, :-1] @ z - correlations)
+            z[(moved if self.nonnegative else np.abs(moved)) <= length * self.l1] = 0.0
+        return z
 
 
-class CodesFit:
-    """Problems of all scorers side by side, each iteration one step of every unsolved one.
+class NewtonSystem:
+    """Newton's equations of the KKT conditions of a `CodeProblem`, factorised at its point.
+
+    With multipliers a of ``s >= 0``, c of ``xi >= 0`` and v of ``u >= 0``, and the gradient of the
+    smooth terms of the Lagrangian ``g = Q x - P'Y a``, the KKT conditions are
+
+        r_p = Y P x - 1 + xi - s = 0,          c = w - a,    z = sum_j sigma_j u_j,
+        r_d = sigma_j g_z + lambda - v_j = 0   (``g_z = 0`` where there are no parts),    g_b = 0,
+        a s = 0,    c xi = 0,    v u = 0,      none of these negative.
+
+    The two equations on the right of the first line hold from the start, and steps keep them. A
+    step is to change the products by t_s, t_xi and t_u (zero is reached by ``t_s = -a s``), and to
+    remove the residuals r_p, r_d and g_b:
+
+        s da + a ds = t_s,    xi dc + c dxi = t_xi,    u dv + v du = t_u,
+        Y P dx + dxi - ds = -r_p,    dc = -da,    dz = sum_j sigma_j du_j,
+        dv_j - sigma_j dg_z = r_d,   dg = Q dx - P'Y da,    dg_b = -g_b.
+
+    Elimination of ds, dxi, dc and of dv:
+
+        da = Theta (rho - Y P dx),    1/Theta = s/a + xi/c,    rho = t_s/a - t_xi/c - r_p;
+        du_j = H_j (eta_j - sigma_j dg_z),    H = u/v,    eta = t_u/u - r_d.
+
+    Here Theta, H_j and E are diagonal. The sum of the last over the parts is dz, so that
+    ``dg = h - E dx`` with
+
+        E_z = 1 / sum_j H_j,    h_z = E_z sum_j sigma_j H_j eta_j,    E_b = 0,    h_b = -g_b
+
+    (``E_z = 0`` and ``h_z = -g_z`` where there are no parts). The Schur complement is left:
+
+        (Q + E + P' Theta P) dx = h + P'Y Theta rho.
 
     Parameters
     ----------
-    problems : list of CodeProblem or ManyRowsProblem
-    dictionary : ndarray of shape (d, A)
-    tol : float
-        Gap to reach, as a part of the objective.
+    problem : CodeProblem
     """
 
-    def __init__(self, problems: Sequence[Any], dictionary: NDArray[Any],
-                 tol: float) -> None:  # fmt: skip
-        self.problems, self.dictionary, self.tol = problems, dictionary, tol
+    def __init__(self, problem: CodeProblem) -> None:
+        self.problem = problem
+        point, P, y = problem.point, problem.P, problem.y
+        self.r_p = y * (P @ point.x) - 1.0 + point.xi - point.s
+        self.g = problem.Q @ point.x - P.T @ (y * point.a)
+        self.r_d = problem.sigma[:, None] * self.g[:-1] + problem.l1 - point.v
+        self.Theta = 1.0 / (point.xi / point.c + point.s / point.a)
+        self.H = point.u / point.v
+        self.E = np.zeros(len(point.x))
+        if len(problem.sigma):
+            self.E[:-1] = 1.0 / self.H.sum(axis=0)
+        schur = problem.Q + np.diag(self.E)
+        for first in range(0, len(P), _BLOCK):
+            rows = slice(first, first + _BLOCK)
+            scaled = np.sqrt(self.Theta[rows])[:, None] * P[rows]
+            schur += scaled.T @ scaled
+        # The system is solved for dx times `scale`: the diagonal is then one.
+        self.scale = np.sqrt(schur.diagonal())
+        self.scale[self.scale == 0.0] = 1.0
+        schur /= self.scale * self.scale[:, None]
+        schur[np.diag_indices_from(schur)] += _JITTER
+        self.factor = linalg.cho_factor(schur, overwrite_a=True)
 
-    @property
-    def gap(self) -> float:
-        """The largest gap as a part of its objective; infinite while one is not known."""
-        return max((p.gap / p.objective if p.objective < np.inf else np.inf) if p.gap else 0.0
-                   for p in self.problems)  # fmt: skip
+    def step(self, changes: list[NDArray[np.float64]]) -> Iterate:
+        """Return the step that changes the products of the pairs by t_s, t_xi and t_u."""
+        t_s, t_xi, t_u = changes
+        problem, Theta, H, E = self.problem, self.Theta, self.H, self.E
+        _, s, xi, u, a, c, v = problem.point
+        P, y, sigma = problem.P, problem.y, problem.sigma
+        rho = t_s / a - t_xi / c - self.r_p
+        eta = t_u / u - self.r_d
+        h = -self.g
+        if len(sigma):
+            h[:-1] = E[:-1] * (sigma @ (H * eta))
+        right = h + P.T @ (y * Theta * rho)
+        dx = linalg.cho_solve(self.factor, right / self.scale) / self.scale
+        da = Theta * (rho - y * (P @ dx))
+        dg = h - E * dx
+        du = H * (eta - sigma[:, None] * dg[:-1])
+        return Iterate(
+            x=dx,
+            s=(t_s - s * da) / a,
+            xi=(t_xi + xi * da) / c,
+            u=du,
+            a=da,
+            c=-da,
+            v=(t_u - v * du) / u,
+        )
 
-    def iterate(self, *, average: bool) -> float:
-        """Take a step of every problem that is not solved; return the sum of the objectives."""
-        for problem in self.problems:
-            if not problem.solved(self.tol) and problem.n_steps < _MOST_STEPS:
-                problem.step(self.tol)
-        return float(sum(problem.value for problem in self.problems))
 
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
-        dtype = self.dictionary.dtype
-        codes = sparse.csr_matrix(np.array([p.code for p in self.problems], dtype))
-        return {
-            "dictionary_": self.dictionary,
-            "codes_": codes,
-            "intercept_": np.array([p.intercept for p in self.problems], dtype),
-            "dual_gap_": np.array([p.gap for p in self.problems]),
-        }
+def solve_problem(problem: Problem, tol: float) -> None:
+    """Step until the gap is `tol` of the objective (at least 1e-9), or steps are useless."""
+    tol = max(tol, _SMALLEST_TOL)
+    while not problem.solved(tol) and problem.n_steps < MOST_STEPS:
+        problem.step(tol)
 
 
-def with_ones(P: NDArray[Any]) -> NDArray[np.float64]:
-    """Precomputed features as the problems take them: float64, and a column of ones."""
+def with_ones(P: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Precomputed features as `CodeProblem` takes them: float64, and a column of ones."""
     return np.hstack([P, np.ones((len(P), 1))], dtype=np.float64)
 
 
-def root_mean_square(P: NDArray[Any]) -> float:
+def root_mean_square(P: NDArray[np.floating]) -> float:
     """Root mean square of precomputed features; 1 if all are zero."""
     return float(np.sqrt(np.einsum("ij,ij->", P, P, dtype=np.float64) / P.size)) or 1.0
-
-
-def solve_problem(problem: Any, tol: float) -> Any:
-    """Step until the gap is `tol` of the objective (at least 1e-9), or steps are useless."""
-    tol = max(tol, 1e-9)
-    while not problem.solved(tol) and problem.n_steps < _MOST_STEPS:
-        problem.step(tol)
-    return problem
-
-
-def pruned(problem: Any, D: NDArray[Any], n_nonzero: int, penalty: Penalty,
-           tol: float) -> tuple[NDArray[Any], float]:  # fmt: skip
-    """Keep the largest coefficients of a solved problem, and fit these again with ``beta = 0``.
-
-    The fewer coefficients are to stay, the less does a code of many tell which. So beta is doubled
-    first, until at most twice as many are left. A coefficient counts as much as it is long in the
-    space of `X`. Without an alpha, that of `auto_alpha` for the precomputed features kept keeps the
-    margin large.
-
-    Returns
-    -------
-    code : ndarray of shape (A,)
-    intercept : float
-    """
-    stricter = penalty
-    while penalty.l1 and np.count_nonzero(problem.code) > 2 * n_nonzero:
-        stricter = stricter._replace(beta=2 * stricter.beta)
-        following = problem.again(stricter, D)
-        if np.count_nonzero(solve_problem(following, tol).code) < n_nonzero:
-            break
-        problem = following
-    sizes = np.abs(problem.code) * np.linalg.norm(D, axis=0)
-    kept = np.sort(np.argsort(-sizes, kind="stable")[:n_nonzero])
-    kept = kept[sizes[kept] > 0.0]
-    code = np.zeros_like(problem.code)
-    if not len(kept):
-        return code, problem.intercept
-    P = problem.features[:, kept]
-    norm2 = float(np.einsum("ij,ij->", P, P, dtype=np.float64)) / len(P)
-    alpha = penalty.alpha or auto_alpha(norm2, len(P))
-    again = problem.again(Penalty(alpha, 0.0, 1.0, penalty.nonnegative), D[:, kept], kept)
-    code[kept] = solve_problem(again, tol).code
-    return code, again.intercept
-
-
-def largest(codes: Any, D: NDArray[Any], n_nonzero: int) -> Any:
-    """Keep the largest coefficients of each code (CSR), by their length in the space of `X`."""
-    dense = codes.toarray()
-    sizes = np.abs(dense) * np.linalg.norm(D, axis=0)
-    np.put_along_axis(dense, np.argsort(-sizes, axis=1, kind="stable")[:, n_nonzero:], 0, axis=1)
-    return sparse.csr_matrix(dense)

@@ -5,8 +5,8 @@ Minimises, over atoms in the unit ball (the columns of D), codes ``Z`` (s, A) an
     sum_y [ alpha/2 ||D z_y||^2 + beta (r ||z_y||_1 + (1 - r) ||z_y||^2) ]
         + sum_i w_i sum_y hinge(+-(z_y . D' x_i + b_y)) / sum_i w_i
 
-(equations 4 and 5 of Lyu, Zepeda and Perez, 2015, times the number of classes) by stochastic
-descent, in turn on the codes and on the dictionary. Written out, the gradient by u, z = u - v, is
+(equations 4 and 5, times the number of classes) by stochastic descent, in turn on the codes and on
+the dictionary. Written out, the gradient by u, z = u - v, is
 
     -yhat D'x + alpha D'D z + beta r + 2 beta (1 - r) z         (equation 7 lacks the last beta)
 
@@ -16,21 +16,48 @@ and the one by D is ``-x (yhat Z) + alpha D Z'Z`` (equation 10 has the wrong sig
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from loclin.engine.data import Rows, mean_squared_norm
 from loclin.engine.targets import signs_of
 from loclin.ussvm.codes import Penalty
-from loclin.ussvm.sparse_atoms import SparseRowsAtoms
+from loclin.ussvm.scaled_atoms import ScaledAtoms
 
 # Rows of batches that are gathered at once stay near the processor.
 _GATHERED_BYTES = 2**19
 # Nonzeros of a batch over columns, below which its steps touch only its own columns.
 _FEW = 0.25
+
+
+@dataclass
+class SquaredGradients:
+    """AdaGrad's sums of squared gradients."""
+
+    codes: NDArray[np.floating]  # of each coefficient, shape: (s, A)
+    intercept: NDArray[np.floating]  # shape: (s,)
+    atoms: NDArray[np.floating]  # of each atom, shape: (A,)
+
+    @classmethod
+    def zeros(cls, n_scorers: int, n_atoms: int, dtype: np.dtype) -> Self:
+        """Return sums of no gradients: not quite zero, so that zero can be divided by them."""
+        tiny = np.finfo(dtype).tiny
+        return cls(
+            codes=np.full((n_scorers, n_atoms), tiny, dtype),
+            intercept=np.full(n_scorers, tiny, dtype),
+            atoms=np.full(n_atoms, tiny, dtype),
+        )
+
+
+class Batch(NamedTuple):
+    """Rows of a step."""
+
+    X: Any  # {ndarray, csr}, shape: (n, d)
+    signs: NDArray[np.floating]  # +1 and -1, the scorers' targets, shape: (n, s)
+    weights: NDArray[np.floating]  # shape: (n,)
 
 
 class DictionaryDescent:
@@ -54,107 +81,159 @@ class DictionaryDescent:
         Batches that move the codes before as many move the dictionary.
     positive_weight : float
         What the losses of a scorer's positive rows are multiplied by.
+    squared_gradients : SquaredGradients, default=None
+        Those of a descent that this one continues; they change with it.
     """
 
-    def __init__(self, atoms: NDArray[Any], codes: NDArray[Any], intercept: NDArray[Any],
-                 unit: float, penalty: Penalty, *, code_lr: float, atom_lr: float,
-                 block_iter: int, positive_weight: float = 1.0) -> None:  # fmt: skip
-        self.atoms, self.intercept = atoms.copy(), intercept.copy()
+    def __init__(
+        self,
+        atoms: NDArray[np.floating],
+        codes: NDArray[np.floating],
+        intercept: NDArray[np.floating],
+        unit: float,
+        penalty: Penalty,
+        *,
+        code_lr: float,
+        atom_lr: float,
+        block_iter: int,
+        positive_weight: float = 1.0,
+        squared_gradients: SquaredGradients | None = None,
+    ) -> None:
+        self.atoms = atoms.copy()
+        self.intercept = intercept.copy()
         # z = u - v; at least one of the two is zero.
-        self.u, self.v = np.maximum(codes, 0), np.maximum(-codes, 0)
-        self.unit, self.penalty, self.block_iter = unit, penalty, block_iter
-        self.code_lr, self.atom_lr, self.positive_weight = code_lr, atom_lr, positive_weight
-        tiny = np.finfo(atoms.dtype).tiny
-        # Sums of squared gradients, by coefficient, intercept and atom.
-        atom_history = np.full(len(atoms), tiny, atoms.dtype)
-        self.histories = np.full_like(codes, tiny), np.full_like(intercept, tiny), atom_history
-        self.n_batches, self.at_rest = 0, False
-        self.sums: NDArray[Any] | None = None  # of the atoms after each batch, where averaged
+        self.u = np.maximum(codes, 0)
+        self.v = np.maximum(-codes, 0)
+        self.unit = unit
+        self.penalty = penalty
+        self.code_lr = code_lr
+        self.atom_lr = atom_lr
+        self.block_iter = block_iter
+        self.positive_weight = positive_weight
+        if squared_gradients is None:
+            squared_gradients = SquaredGradients.zeros(len(codes), len(atoms), atoms.dtype)
+        self.squared_gradients = squared_gradients
+        self.n_batches = 0
+        self.atom_sum = np.zeros_like(self.atoms)  # after every batch that is averaged
         self.n_averaged = 0
 
     @property
-    def codes(self) -> NDArray[Any]:
+    def codes(self) -> NDArray[np.floating]:
         """Codes of the scorers, (s, A)."""
         return self.u - self.v
 
-    def iterate(self, rows: Rows, batch_size: int, rng: np.random.Generator,
-                *, average: bool = False) -> float:  # fmt: skip
+    @property
+    def mean_atoms(self) -> NDArray[np.floating]:
+        """Mean of the atoms since averaging began, or else the atoms, (A, d)."""
+        return self.atom_sum / self.n_averaged if self.n_averaged else self.atoms.copy()
+
+    def iterate(
+        self, rows: Rows, batch_size: int, rng: np.random.Generator, *, average: bool = False
+    ) -> float:
         """Pass over the rows once. Return the objective, a running estimate."""
-        total = np.zeros(len(self.u))
-        if average and self.sums is None:
-            self.sums = np.zeros_like(self.atoms)
-        # with alpha, every step moves all columns
-        light = None
+        return self._pass(rows, batch_size, rng, average=average)
+
+    def measure_gradients(self, rows: Rows, batch_size: int, rng: np.random.Generator) -> None:
+        """Pass over the rows and take no step: only sum squared gradients.
+
+        For a descent that starts where another ended: its first steps would else be the longest.
+        """
+        self._pass(rows, batch_size, rng, frozen=True)
+
+    def _pass(
+        self,
+        rows: Rows,
+        batch_size: int,
+        rng: np.random.Generator,
+        *,
+        average: bool = False,
+        frozen: bool = False,
+    ) -> float:
+        scaled = None
+        # With alpha, every step moves all columns.
         if self.atom_lr and not self.penalty.alpha and _few_nonzeros(rows.X, batch_size):
-            light = SparseRowsAtoms(self.atoms, average)
-        for X, signs, weights in self._batches(rows, batch_size, rng):
-            total += self._move(X, signs, weights, light)
-            self.n_averaged += average
-            if light is not None:
-                light.end_batch()
+            scaled = ScaledAtoms(self.atoms, average)
+        losses = np.zeros(len(self.u))
+        for batch in self._batches(rows, batch_size, rng):
+            losses += self._step(batch, scaled, frozen)
+            if scaled is not None:
+                scaled.end_batch()
             elif average:
-                self.sums += self.atoms
-        if light is not None:
-            self.atoms, total_atoms = light.finish()
+                self.atom_sum += self.atoms
+            self.n_averaged += average
+        if scaled is not None:
+            self.atoms, sum_of_pass = scaled.finish()
             if average:
-                self.sums += total_atoms
-        self.at_rest = False
-        loss = float(total.sum()) / float(rows.weights.sum(dtype=np.float64))
+                self.atom_sum += sum_of_pass
+        loss = float(losses.sum()) / float(rows.weights.sum(dtype=np.float64))
         return loss + self.penalty.value(self.atoms.T, self.codes)
 
-    def _batches(self, rows: Rows, batch_size: int,
-                 rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:  # fmt: skip
-        """Yield rows, signs and weights of random batches; several are gathered at once."""
+    def _batches(self, rows: Rows, batch_size: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """Yield random batches; several are gathered at once."""
         X, y, weights, _ = rows
         order = rng.permutation(len(y))
         row_bytes = max(1, X.shape[1] * X.dtype.itemsize)
         size = batch_size * max(1, _GATHERED_BYTES // (batch_size * row_bytes))
         for first in range(0, len(y), size):
             some = order[first : first + size]
-            gathered = X[some], signs_of(y[some], len(self.u)).astype(X.dtype), weights[some]
+            signs = signs_of(y[some], len(self.u)).astype(X.dtype)
+            gathered = Batch(X[some], signs, weights[some])
             if len(some) <= batch_size:
                 yield gathered
                 continue
             for at in range(0, len(some), batch_size):
-                yield tuple(part[at : at + batch_size] for part in gathered)
+                yield Batch(*(part[at : at + batch_size] for part in gathered))
 
-    def rest(self) -> Self:
-        """Let the next pass only measure gradients, so that the steps after it are not the longest.
-
-        For a descent that starts where another ended.
-        """
-        self.at_rest = True
-        return self
-
-    def _move(self, X: Any, signs: NDArray[Any], weights: NDArray[Any],
-              light: SparseRowsAtoms | None) -> NDArray[Any]:  # fmt: skip
-        """Take the step of a batch; return the summed losses of every scorer."""
+    def _step(self, batch: Batch, scaled: ScaledAtoms | None, frozen: bool) -> NDArray[np.floating]:
+        """Take the step of a batch, unless frozen; return the summed losses of every scorer."""
         codes = self.codes
-        P = X @ self.atoms.T if light is None else light.answers(X)
-        losses = P @ codes.T
-        losses += self.intercept
-        losses *= signs
-        np.maximum(0, np.subtract(1, losses, out=losses), out=losses)
-        # the negative of yhat, equation 8
-        slopes = (losses > 0).astype(losses.dtype)
-        slopes *= signs
-        slopes *= (weights / -weights.size)[:, None]
-        if self.positive_weight != 1:
-            by_sign = np.where(signs > 0, X.dtype.type(self.positive_weight), X.dtype.type(1))
-            slopes *= by_sign
-            losses *= by_sign
+        squares = self.squared_gradients
+        P = batch.X @ self.atoms.T if scaled is None else scaled.precompute(batch.X)
+        losses, slopes = self._losses(P, codes, batch)
         on_codes = self.n_batches // self.block_iter % 2 == 0 or not self.atom_lr
         self.n_batches += 1
         if on_codes:
-            by_intercept = np.ones_like(weights) @ slopes  # as a sum, but faster
-            self._move_codes(slopes.T @ P, by_intercept, codes)
-        elif light is None:
-            self._move_atoms(_product(slopes @ codes, X), codes)
+            gradient = self.code_gradient(slopes.T @ P, codes)
+            intercept_gradient = np.ones_like(batch.weights) @ slopes  # as a sum, but faster
+            squares.codes += gradient * gradient
+            squares.intercept += intercept_gradient * intercept_gradient
+            if not frozen:
+                self._step_codes(gradient, intercept_gradient)
+        elif scaled is None:
+            gradient = self.atom_gradient(_product(slopes @ codes, batch.X), codes)
+            squares.atoms += _squared_norms(gradient)
+            if not frozen:
+                self._step_atoms(gradient)
         else:
-            self._move_light(light, X, slopes @ codes)
-        return weights @ losses
+            columns, gradient = scaled.gradient(batch.X, slopes @ codes)
+            squares.atoms += np.einsum("da,da->a", gradient, gradient)
+            if not frozen:
+                gradient *= self.atom_lr / np.sqrt(squares.atoms)
+                scaled.step(columns, gradient)
+        return batch.weights @ losses
 
-    def code_gradient(self, loss_gradient: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
+    def _losses(
+        self, P: NDArray[np.floating], codes: NDArray[np.floating], batch: Batch
+    ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Losses, (n, s), and their mean's slopes by the scores: the negative of equation 8."""
+        margins = P @ codes.T
+        margins += self.intercept
+        margins *= batch.signs
+        losses = np.subtract(1, margins, out=margins)
+        np.maximum(losses, 0, out=losses)
+        slopes = (losses > 0).astype(losses.dtype)
+        slopes *= batch.signs
+        slopes *= (batch.weights / -batch.weights.size)[:, None]
+        if self.positive_weight != 1:
+            dtype = losses.dtype.type
+            by_sign = np.where(batch.signs > 0, dtype(self.positive_weight), dtype(1))
+            slopes *= by_sign
+            losses *= by_sign
+        return losses, slopes
+
+    def code_gradient(
+        self, loss_gradient: NDArray[np.floating], codes: NDArray[np.floating]
+    ) -> NDArray[np.floating]:
         """Gradient of the smooth terms by the codes (equation 7 without the l1 term)."""
         gradient = loss_gradient
         if self.penalty.ridge:
@@ -163,79 +242,48 @@ class DictionaryDescent:
             gradient = gradient + self.penalty.alpha * (codes @ self.atoms) @ self.atoms.T
         return gradient
 
-    def atom_gradient(self, loss_gradient: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
+    def atom_gradient(
+        self, loss_gradient: NDArray[np.floating], codes: NDArray[np.floating]
+    ) -> NDArray[np.floating]:
         """Gradient by the atoms (equation 10)."""
         if self.penalty.alpha:
             return loss_gradient + self.penalty.alpha * codes.T @ (codes @ self.atoms)
         return loss_gradient
 
-    def _move_codes(self, loss_gradient: NDArray[Any], by_intercept: NDArray[Any],
-                    codes: NDArray[Any]) -> None:  # fmt: skip
-        gradient = self.code_gradient(loss_gradient, codes)
-        code_history, intercept_history, _ = self.histories
-        code_history += gradient * gradient
-        intercept_history += by_intercept * by_intercept
-        if self.at_rest:
-            return
-        step = np.sqrt(code_history)
+    def _step_codes(
+        self, gradient: NDArray[np.floating], intercept_gradient: NDArray[np.floating]
+    ) -> None:
+        """Step down the gradient and shrink both parts of the codes; keep these nonnegative."""
+        step = np.sqrt(self.squared_gradients.codes)
         np.divide(self.code_lr / self.unit, step, out=step)
-        shrink, move = step * self.penalty.l1, np.multiply(step, gradient, out=step)
-        u = self.u - shrink
-        u -= move
+        shrinkage = step * self.penalty.l1
+        step *= gradient
+        u = self.u - shrinkage
+        u -= step
         np.maximum(u, 0, out=u)
         if not self.penalty.nonnegative:
-            v = self.v - shrink
-            v += move
+            v = self.v - shrinkage
+            v += step
             np.maximum(v, 0, out=v)
             both = np.minimum(u, v)
             u -= both
             v -= both
             self.v = v
         self.u = u
-        self.intercept -= self.code_lr * by_intercept / np.sqrt(intercept_history)
+        self.intercept -= (
+            self.code_lr * intercept_gradient / np.sqrt(self.squared_gradients.intercept)
+        )
 
-    def _move_atoms(self, loss_gradient: NDArray[Any], codes: NDArray[Any]) -> None:
-        gradient = self.atom_gradient(loss_gradient, codes)
-        atom_history = self.histories[2]
-        atom_history += _square_norms(gradient)
-        if self.at_rest:
-            return
-        gradient *= (self.atom_lr / np.sqrt(atom_history))[:, None]
+    def _step_atoms(self, gradient: NDArray[np.floating]) -> None:
+        """Step down the gradient, which is overwritten, and back to the unit ball."""
+        gradient *= (self.atom_lr / np.sqrt(self.squared_gradients.atoms))[:, None]
         self.atoms -= gradient
-        self.atoms /= np.sqrt(np.maximum(_square_norms(self.atoms), 1))[:, None]
-
-    def _move_light(self, light: SparseRowsAtoms, X: Any, left: NDArray[Any]) -> None:
-        """Do the same with the gradient ``X' left`` by the columns that the rows have."""
-        columns, gradient = light.gradient(X, left)
-        atom_history = self.histories[2]
-        atom_history += np.einsum("da,da->a", gradient, gradient)
-        if not self.at_rest:
-            gradient *= self.atom_lr / np.sqrt(atom_history)
-            light.move(columns, gradient)
-
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes: the mean of the atoms since averaging began, the codes as they are."""
-        atoms = self.atoms.copy() if self.sums is None else self.sums / self.n_averaged
-        codes = sparse.csr_matrix(self.codes)
-        return {"dictionary_": atoms.T, "codes_": codes, "intercept_": self.intercept.copy()}
+        self.atoms /= np.sqrt(np.maximum(_squared_norms(self.atoms), 1))[:, None]
 
 
-class DescentFit:
-    """The descent over rows held in memory."""
-
-    gap: float | None = None  # the procedure knows none
-
-    def __init__(self, descent: DictionaryDescent, rows: Rows, batch_size: int,
-                 rng: np.random.Generator) -> None:  # fmt: skip
-        self.descent, self.rows, self.batch_size, self.rng = descent, rows, batch_size, rng
-        self.attributes = descent.attributes
-
-    def iterate(self, *, average: bool) -> float:
-        """Pass over the rows once."""
-        return self.descent.iterate(self.rows, self.batch_size, self.rng, average=average)
-
-
-def first_atoms(rows: Rows, n_scorers: int, n_atoms: int, rng: np.random.Generator) -> NDArray[Any]:
+def first_atoms(
+    rows: Rows, n_scorers: int, n_atoms: int, rng: np.random.Generator
+) -> NDArray[np.floating]:
     """Atoms (A, d) of unit length to start from.
 
     The main directions of the differences between each class and the rest; and random rows less
@@ -250,7 +298,7 @@ def first_atoms(rows: Rows, n_scorers: int, n_atoms: int, rng: np.random.Generat
     n_rows = n_atoms - len(atoms)
     if n_rows:
         drawn = X[rng.choice(len(y), n_rows, replace=n_rows > len(y))]
-        drawn = drawn.toarray() if sparse.issparse(drawn) else drawn
+        drawn = drawn if isinstance(drawn, np.ndarray) else drawn.toarray()
         # A little noise: no two are equal, and none is zero.
         noise = rng.standard_normal(drawn.shape, X.dtype)
         spread = np.sqrt(mean_squared_norm(X) / X.shape[1]) or 1.0
@@ -260,14 +308,16 @@ def first_atoms(rows: Rows, n_scorers: int, n_atoms: int, rng: np.random.Generat
 
 def _few_nonzeros(X: Any, batch_size: int) -> bool:
     """Tell whether batches have far fewer nonzeros than there are columns."""
-    return sparse.issparse(X) and X.nnz / X.shape[0] * batch_size < _FEW * X.shape[1]
+    if isinstance(X, np.ndarray):
+        return False
+    return X.nnz / X.shape[0] * batch_size < _FEW * X.shape[1]
 
 
-def _square_norms(M: NDArray[Any]) -> NDArray[Any]:
+def _squared_norms(M: NDArray[np.floating]) -> NDArray[np.floating]:
     """Squared lengths of rows: as einsum gives them, but twice as fast."""
     return np.square(M) @ np.ones(M.shape[1], M.dtype)
 
 
-def _product(left: NDArray[Any], X: Any) -> NDArray[Any]:
+def _product(left: NDArray[np.floating], X: Any) -> NDArray[np.floating]:
     """Product ``left' X`` for dense and sparse rows, as a dense array."""
-    return (X.T @ left).T if sparse.issparse(X) else left.T @ X
+    return left.T @ X if isinstance(X, np.ndarray) else (X.T @ left).T

@@ -1,32 +1,34 @@
 """Problem 3 of US-SVM over many rows, solved on those that matter.
 
 At the optimum a row whose hinge is zero has no say. Leaving rows out only takes nonnegative terms
-from the objective, so the lower bound of a part's optimum is one of the whole problem's; and what
-the rows left out lose by the part's code is all that its gap is short of. So: solve a part, add the
-rows outside that lose, until the gap over all rows is small. A new class of a thousand rows among a
-hundred thousand needs about three thousand.
+from the objective, so the lower bound of a subset's optimum is one of the whole problem's; and what
+the rows left out lose by the subset's code is all that its gap is short of. So: solve a subset, add
+the rows outside that lose, until the gap over all rows is small. A new class of a thousand rows
+among a hundred thousand needs about three thousand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.ussvm.codes import CodeProblem, Penalty, solve_problem, with_ones
+from loclin.ussvm.codes import CodeProblem, Penalty, Problem, solve_problem, with_ones
 
-# From so many rows on a problem is solved on a part of them.
+# From so many rows on a problem is solved on a subset of them.
 MANY_ROWS = 8192
 # Rows of each side that a first code is learned from, and how well.
-_FIRST_ROWS, _FIRST_TOL = 1000, 1e-2
+_FIRST_ROWS = 1000
+_FIRST_TOL = 1e-2
 # Rows beyond those that lose: this part of them, and so many. Other codes make these lose.
-_SPARE, _SPARE_ROWS = 0.5, 500
+_SPARE = 0.5
+_SPARE_ROWS = 500
 
 
-class ManyRowsProblem:
-    """One scorer's problem over many rows; as `CodeProblem`, but a step is a round on a part.
+class ManyRowsProblem(Problem):
+    """The problem over many rows, a step being the solution of a subset and its growth.
 
     Parameters
     ----------
@@ -41,96 +43,117 @@ class ManyRowsProblem:
         ``penalty.quadratic(D)``.
     total : float
         What the losses are divided by.
-    part : ndarray of bool of shape (n,), default=None
+    subset : ndarray of bool of shape (n,), default=None
         Rows to begin with; None draws some.
     """
 
-    def __init__(self, P: NDArray[Any], target: NDArray[Any], weights: NDArray[Any],
-                 penalty: Penalty, Q: NDArray[Any], total: float,
-                 part: NDArray[np.bool_] | None = None) -> None:  # fmt: skip
-        self.P, self.y, self.w = P, target.astype(P.dtype), weights
-        self.penalty, self.Q, self.total = penalty, Q, total
-        self.n_steps, self.gap, self.objective, self.value = 0, np.inf, np.inf, 0.0
-        self.code, self.intercept = np.zeros(P.shape[1]), 0.0
-        self.part = part
+    def __init__(
+        self,
+        P: NDArray[np.floating],
+        target: NDArray[np.number],
+        weights: NDArray[np.floating],
+        penalty: Penalty,
+        Q: NDArray[np.float64],
+        total: float,
+        subset: NDArray[np.bool_] | None = None,
+    ) -> None:
+        super().__init__(P.shape[1])
+        self.P = P
+        self.y = target.astype(P.dtype)
+        self.w = weights
+        self.penalty = penalty
+        self.Q = Q
+        self.total = total
+        self.subset = subset
 
     @property
-    def features(self) -> NDArray[Any]:
+    def features(self) -> NDArray[np.floating]:
         """The precomputed features, (n, A)."""
         return self.P
 
-    def again(self, penalty: Penalty, D: NDArray[Any],
-              kept: NDArray[np.intp] | None = None) -> Self:  # fmt: skip
-        """Return the problem of the same rows with another penalty, on the atoms kept."""
+    def with_penalty(
+        self,
+        penalty: Penalty,
+        D: NDArray[np.floating],
+        kept: NDArray[np.intp] | None = None,
+    ) -> Self:
+        """Return the problem of the same rows with another penalty; it begins with this subset."""
         P = self.P if kept is None else self.P[:, kept]
         Q = penalty.quadratic(D)
-        return type(self)(P, self.y, self.w, penalty, Q, self.total, self.part)
-
-    def solved(self, tol: float) -> bool:
-        """Tell whether the gap is at most `tol` of the objective."""
-        return self.gap < np.inf and self.gap <= tol * self.objective
+        return type(self)(P, self.y, self.w, penalty, Q, self.total, self.subset)
 
     def step(self, tol: float) -> None:
-        """Solve the problem of a part of the rows, and add rows where the gap is above `tol`."""
-        if self.part is None:
-            self.part = self._first_part()
-        rows = np.flatnonzero(self.part)
-        found, share = self._solve(rows, self.w[rows], tol / 2)
-        self.n_steps += found.n_steps
-        losses = 1 - self._margins(found)
+        """Solve the problem of the subset, and add rows where the gap is above `tol`."""
+        subset = self._first_subset() if self.subset is None else self.subset
+        rows = np.flatnonzero(subset)
+        solution, share = self._solve(rows, self.w[rows], tol / 2)
+        self.n_steps += solution.n_steps
+        losses = 1 - self._margins(solution)
         losses[rows] = 0
         np.maximum(losses, 0, out=losses)
-        outside = float(losses @ self.w) / self.total
-        gap = share * found.gap + outside
-        self.value = share * found.objective + outside
+        loss_outside = float(losses @ self.w) / self.total
+        gap = share * solution.gap + loss_outside
+        self.running_objective = share * solution.objective + loss_outside
         if gap < self.gap or self.gap == np.inf:
-            self.code, self.intercept = found.code, found.intercept
-            self.gap, self.objective = gap, self.value
+            self.code = solution.code
+            self.intercept = solution.intercept
+            self.gap = gap
+            self.objective = self.running_objective
         most = len(rows) + _SPARE_ROWS
         worst = np.argpartition(-losses, most)[:most] if most < len(losses) else slice(None)
-        self.part = self.part.copy()  # others began with it
-        self.part[worst] |= losses[worst] > 0
+        self.subset = subset.copy()  # others began with it
+        self.subset[worst] |= losses[worst] > 0
 
-    def _solve(self, rows: NDArray[np.intp], weights: NDArray[Any],
-               tol: float) -> tuple[CodeProblem, float]:  # fmt: skip
+    def _solve(
+        self, rows: NDArray[np.intp], weights: NDArray[np.floating], tol: float
+    ) -> tuple[CodeProblem, float]:
         """Solve the problem of some rows; return it, and their share of all the weight."""
         share = float(weights.sum(dtype=np.float64)) / self.total
-        alpha, beta = self.penalty.alpha / share, self.penalty.beta / share
-        penalty = self.penalty._replace(alpha=alpha, beta=beta)
+        penalty = self.penalty._replace(
+            alpha=self.penalty.alpha / share, beta=self.penalty.beta / share
+        )
         P = with_ones(self.P[rows])
         problem = CodeProblem(P, self.y[rows], weights, penalty, self.Q / share)
-        return solve_problem(problem, tol), share
+        solve_problem(problem, tol)
+        return problem, share
 
-    def _margins(self, found: CodeProblem) -> NDArray[Any]:
-        code, intercept = (np.asarray(v, self.P.dtype) for v in (found.code, found.intercept))
-        return self.y * (self.P @ code + intercept)
+    def _margins(self, solution: CodeProblem) -> NDArray[np.floating]:
+        code = solution.code.astype(self.P.dtype)
+        return self.y * (self.P @ code + self.P.dtype.type(solution.intercept))
 
-    def _first_part(self) -> NDArray[np.bool_]:
+    def _first_subset(self) -> NDArray[np.bool_]:
         """Rows of small margins by a first code, learned from rows that stand for all."""
         rng = np.random.default_rng(0)
         sides = [side for side in (np.flatnonzero(self.y == sign) for sign in (1, -1)) if len(side)]
         drawn = [rng.permutation(side)[:_FIRST_ROWS] for side in sides]
-        weights = np.concatenate([
+        weights = [
             np.full(len(some), self.w[side].sum(dtype=np.float64) / len(some))
             for side, some in zip(sides, drawn, strict=True)
-        ])  # fmt: skip
-        margins = self._margins(self._solve(np.concatenate(drawn), weights, _FIRST_TOL)[0])
-        part = np.zeros(len(self.y), bool)
+        ]
+        first, _ = self._solve(np.concatenate(drawn), np.concatenate(weights), _FIRST_TOL)
+        margins = self._margins(first)
+        subset = np.zeros(len(self.y), bool)
         for side in sides:
             wanted = int((1 + _SPARE) * np.sum(margins[side] < 1)) + _SPARE_ROWS
             wanted = min(wanted, len(side))
-            part[side[np.argpartition(margins[side], wanted - 1)[:wanted]]] = True
-        return part
+            subset[side[np.argpartition(margins[side], wanted - 1)[:wanted]]] = True
+        return subset
 
 
-def code_problems(P: NDArray[Any], D: NDArray[Any], signs: NDArray[Any], weights: NDArray[Any],
-                  penalty: Penalty, positive_weight: float = 1.0) -> Iterator[Any]:  # fmt: skip
+def code_problems(
+    P: NDArray[np.floating],
+    D: NDArray[np.floating],
+    signs: NDArray[np.int8],
+    weights: NDArray[np.floating],
+    penalty: Penalty,
+    positive_weight: float = 1.0,
+) -> Iterator[Problem]:
     """Yield the problem of every scorer: a column of `signs` (n, s)."""
-    Q = penalty.quadratic(D)
     many = len(P) >= MANY_ROWS
-    kind: Any = ManyRowsProblem if many else CodeProblem
-    P = P if many else with_ones(P)
-    total, heavier = float(weights.sum(dtype=np.float64)), weights.dtype.type(positive_weight)
+    kind: Callable[..., Problem] = ManyRowsProblem if many else CodeProblem
+    features = P if many else with_ones(P)
+    Q = penalty.quadratic(D)
+    total = float(weights.sum(dtype=np.float64))
+    heavier = weights.dtype.type(positive_weight) * weights
     for target in signs.T:
-        by_sign = np.where(target > 0, heavier * weights, weights)
-        yield kind(P, target, by_sign, penalty, Q, total)
+        yield kind(features, target, np.where(target > 0, heavier, weights), penalty, Q, total)

@@ -1,0 +1,45 @@
+"""Checks of US-SVM's parameters that need the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+
+def dictionary_to_use(given: Any, X: Any) -> NDArray[np.floating] | None:
+    """Return the dictionary given by an array or a fitted model, in a copy, atom by atom in memory.
+
+    None where none is given.
+
+    Raises
+    ------
+    ValueError
+        If the model is not fitted, or the dictionary not one for the features of X.
+    """
+    given = getattr(given, "dictionary_", given)
+    if given is None:
+        return None
+    if hasattr(given, "fit"):
+        raise ValueError(
+            f"dictionary={given!r} is not fitted. Fit it; where scikit-learn's clone unfits "
+            "it, wrap it in sklearn.frozen.FrozenEstimator, or give the array dictionary_."
+        )
+    D = check_array(given, dtype=X.dtype, input_name="dictionary")
+    if D.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"dictionary has shape {D.shape}; X has {X.shape[1]} features. Give one row for "
+            "each feature, and the atoms as columns."
+        )
+    return np.array(D, order="F")
+
+
+def check_n_nonzero(n_nonzero: int | None, n_atoms: int) -> None:
+    """Raise ValueError where codes are to have more nonzeros than there are atoms."""
+    if n_nonzero is not None and n_nonzero > n_atoms:
+        raise ValueError(
+            f"n_nonzero={n_nonzero} is more than the {n_atoms} atoms there are. Lower it, or raise "
+            "n_atoms."
+        )

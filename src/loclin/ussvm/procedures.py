@@ -1,0 +1,226 @@
+"""What US-SVM hands to the loops of `fit` and `partial_fit`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from loclin.engine.data import Rows
+from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
+from loclin.engine.targets import signs_of
+from loclin.ussvm.codes import MOST_STEPS
+from loclin.ussvm.descent import DictionaryDescent
+from loclin.ussvm.solver import CodeSolver, as_codes, largest, products_of
+
+_AUTO_BETA = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedAtoms(FittedModel):
+    """Codes of the scorers over a dictionary, and the strength of the penalty on them."""
+
+    dictionary: NDArray[np.floating]  # atoms as columns, shape: (d, A)
+    codes: sparse.csr_matrix  # shape: (s, A)
+    beta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolvedSharedAtoms(SharedAtoms):
+    """The same, with the codes of problem 3."""
+
+    dual_gap: NDArray[np.float64]  # before `n_nonzero` prunes the codes, shape: (s,)
+
+
+def beta_of(beta: float | str, unit: float, n_samples: int) -> float:
+    """Return beta, or for "auto" what its rule says.
+
+    Parameters
+    ----------
+    beta : float or "auto"
+    unit : float
+        Root mean square of the precomputed features.
+    n_samples : int
+    """
+    if isinstance(beta, str):
+        # A NumPy float64: with it, codes of float32 rows are learned in float64.
+        return _AUTO_BETA * unit / np.sqrt(n_samples)
+    return float(beta)
+
+
+class CodesFit(Procedure):
+    """Problem 3 of all scorers side by side: an iteration is one step of every unsolved one.
+
+    Parameters
+    ----------
+    solver : CodeSolver
+    P : ndarray of shape (n, A)
+        Precomputed features ``X @ D``.
+    D : ndarray of shape (d, A)
+    signs : ndarray of shape (n, s)
+        +1 and -1: the scorers' targets.
+    weights : ndarray of shape (n,)
+    """
+
+    def __init__(
+        self,
+        solver: CodeSolver,
+        P: NDArray[np.floating],
+        D: NDArray[np.floating],
+        signs: NDArray[np.int8],
+        weights: NDArray[np.floating],
+    ) -> None:
+        self.solver = solver
+        self.D = D
+        self.problems = list(solver.problems(P, D, signs, weights))
+
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the largest product of a step."""
+        return products_of(self.problems[0])
+
+    @property
+    def gap(self) -> float:
+        """The largest gap as a part of its objective; infinite while one is not known."""
+        return max(problem.relative_gap for problem in self.problems)
+
+    def iterate(self, *, average: bool) -> float:
+        """Take a step of every problem that is not solved; return the sum of the objectives."""
+        tol = self.solver.tol
+        for problem in self.problems:
+            if not problem.solved(tol) and problem.n_steps < MOST_STEPS:
+                problem.step(tol)
+        return float(sum(problem.running_objective for problem in self.problems))
+
+    def result(self, *, final: bool = False) -> SolvedSharedAtoms:
+        """Return the codes as they stand; if final, few nonzeros where these are asked for."""
+        if final and self.solver.n_nonzero is not None:
+            codes = self.solver.solve(self.problems, self.D)
+        else:
+            codes = as_codes(
+                [problem.code for problem in self.problems],
+                [problem.intercept for problem in self.problems],
+                [problem.gap for problem in self.problems],
+                self.D.dtype,
+            )
+        return SolvedSharedAtoms(
+            dictionary=self.D, beta=self.solver.penalty.beta, **codes._asdict()
+        )
+
+
+class DescentFit(Procedure):
+    """The descent over rows held in memory, then problem 3 over the dictionary learned.
+
+    Parameters
+    ----------
+    descent : DictionaryDescent
+    rows : Rows
+    batch_size : int
+    rng : Generator
+    solver : CodeSolver
+    keep : bool
+        Will the descent go on in a later fit?
+    """
+
+    def __init__(
+        self,
+        descent: DictionaryDescent,
+        rows: Rows,
+        batch_size: int,
+        rng: np.random.Generator,
+        solver: CodeSolver,
+        keep: bool,
+    ) -> None:
+        self.descent = descent
+        self.rows = rows
+        self.batch_size = batch_size
+        self.rng = rng
+        self.solver = solver
+        self.kept = descent.squared_gradients if keep else None
+
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the features of a batch."""
+        return float(self.batch_size) * self.descent.atoms.size
+
+    @property
+    def gap(self) -> None:
+        """None: the descent knows no bound."""
+
+    def iterate(self, *, average: bool) -> float:
+        """Pass over the rows once."""
+        return self.descent.iterate(self.rows, self.batch_size, self.rng, average=average)
+
+    def result(self, *, final: bool = False) -> SharedAtoms:
+        """Return the model as it stands; if final, with codes solved for and pruned."""
+        model = model_of(self.descent)
+        D = model.dictionary
+        if not final or not np.isfinite(D).all():
+            return model
+        P = self.rows.X @ D
+        signs = signs_of(self.rows.y, len(model.intercept))
+        codes = self.solver.solve(self.solver.problems(P, D, signs, self.rows.weights), D)
+        return SolvedSharedAtoms(dictionary=D, beta=model.beta, **codes._asdict())
+
+
+class DescentStream(StreamProcedure):
+    """The descent over rows that come once.
+
+    Parameters
+    ----------
+    descent : DictionaryDescent
+    rng : Generator
+    beta : float or "auto"
+        "auto" follows the rows seen so far.
+    n_nonzero : int or None
+        Most nonzeros of a code.
+    largest_batch : int
+        Most rows of a batch.
+    """
+
+    def __init__(
+        self,
+        descent: DictionaryDescent,
+        rng: np.random.Generator,
+        *,
+        beta: float | str,
+        n_nonzero: int | None,
+        largest_batch: int,
+    ) -> None:
+        self.descent = descent
+        self.rng = rng
+        self.beta = beta
+        self.n_nonzero = n_nonzero
+        self.largest_batch = largest_batch
+
+    @property
+    def products(self) -> float:
+        """Multiply-adds of the features of a batch."""
+        return float(self.largest_batch) * self.descent.atoms.size
+
+    def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
+        """Learn from some more rows; return the objective over them."""
+        self.n_seen += len(rows.y)
+        beta = beta_of(self.beta, self.descent.unit, self.n_seen)
+        self.descent.penalty = self.descent.penalty._replace(alpha=alpha or 0.0, beta=beta)
+        return self.descent.iterate(rows, batch_size, self.rng)
+
+    def result(self, *, final: bool = False) -> SharedAtoms:
+        """Return the model as it stands, its codes pruned but not fitted again."""
+        return model_of(self.descent, self.n_nonzero)
+
+
+def model_of(descent: DictionaryDescent, n_nonzero: int | None = None) -> SharedAtoms:
+    """Return the model of a descent as it stands, with the largest coefficients of its codes."""
+    dictionary = descent.mean_atoms.T
+    codes = descent.codes
+    if n_nonzero is not None:
+        codes = largest(codes, dictionary, n_nonzero)
+    return SharedAtoms(
+        dictionary=dictionary,
+        codes=sparse.csr_matrix(codes),
+        intercept=descent.intercept.copy(),
+        beta=descent.penalty.beta,
+    )
