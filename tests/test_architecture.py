@@ -105,6 +105,49 @@ def test_sizes_stay_readable(path):
             assert length <= 60, f"{node.name} has {length} lines"
 
 
+def classes():
+    for module in MODULES:
+        for value in vars(importlib.import_module(f"loclin.{module}")).values():
+            if isinstance(value, type) and value.__module__ == f"loclin.{module}":
+                yield value
+
+
+# A constructor or a library's protocol is extended: the base's part runs too.
+EXTENDED = {"__init__", "__init_subclass__", "__sklearn_tags__", "__getstate__", "__setstate__"}
+
+
+def is_concrete(attribute):
+    behaves = callable(attribute) or isinstance(attribute, property | classmethod | staticmethod)
+    return behaves and not getattr(attribute, "__isabstractmethod__", False)
+
+
+@pytest.mark.parametrize("kind", classes(), ids=lambda kind: kind.__name__)
+def test_only_what_is_abstract_is_overridden(kind):
+    for base in kind.__mro__[1:]:
+        if base.__module__.startswith("loclin"):
+            for name in set(vars(kind)) & set(vars(base)) - EXTENDED:
+                written = name in getattr(base, "__annotations__", {}) or name.startswith("__")
+                assert written or not is_concrete(vars(base)[name]), f"{base.__name__}.{name}"
+
+
+def kernels():
+    """Compiled functions, and the stubs that overloads stand behind."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                names = [ast.unparse(decorator) for decorator in node.decorator_list]
+                if any(name == "jit" or name.startswith("overload") for name in names):
+                    yield pytest.param(node, id=f"{path.relative_to(PACKAGE)}:{node.name}")
+
+
+@pytest.mark.parametrize("node", kernels())
+def test_kernels_take_few_arguments_and_say_the_shapes_of_arrays(node):
+    arguments = node.args.args
+    assert len(arguments) <= 10
+    if len(arguments) >= 8 and ast.unparse(node.decorator_list[0]) == "jit":
+        assert "Parameters\n" in (ast.get_docstring(node) or "")
+
+
 def test_public_names_exist_and_import_compiles_nothing():
     code = (
         "import sys, sklearn.base, sklearn.model_selection, numba\n"
@@ -114,7 +157,7 @@ def test_public_names_exist_and_import_compiles_nothing():
         "import loclin\n"
         "assert all(hasattr(loclin, name) for name in loclin.__all__)\n"
         "from loclin.ml3 import kernels\n"
-        "assert not kernels.sgd_pass.signatures\n"
+        "assert not kernels.cccp_pass.signatures\n"
         "heavy = {'pandas', 'matplotlib', 'typer', 'rich', 'sklearn.cluster', 'sklearn.datasets'}\n"
         "assert not heavy & (set(sys.modules) - before), heavy & (set(sys.modules) - before)\n"
     )

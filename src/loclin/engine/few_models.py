@@ -129,9 +129,22 @@ def find_regions(X, partition, thresholds, regions):
 
 @jit
 def scores_by_region(X, partition, thresholds, coef, intercept, block, regions, scores):
-    """Find the region of each row, and write what its models say of it; intercept is (r, s).
+    """Find the region of each row, and write what its models say of it.
 
     Both while a block of rows is near the processor.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    partition, thresholds : ndarray of shape (r, d) and (r,)
+        Partition functions.
+    coef, intercept : ndarray of shape (s, r, d) and (r, s)
+    block : int
+        Rows of a block.
+    regions : ndarray of shape (n,)
+        Overwritten.
+    scores : ndarray of shape (n, s)
+        Overwritten.
     """
     ones, starts = np.ones(block, scores.dtype), np.arange(block + 1)
     for first in range(0, X.shape[0], block):

@@ -27,11 +27,26 @@ def sums_powers(q):
 
 @jit
 def respond(responses, n, scale, b, q, powers, ones, sums):
-    """Turn products into responses, in place, and sum their positive q-th powers by class.
+    """Turn products of the first n rows into responses, and sum their positive parts by class.
 
-    ``responses = scale * responses + b`` for the first `n` rows; ``sums[i, k]`` is the sum over the
-    models of class k of ``max(response, 0)^q``, left alone where `sums_powers` says no. Powers are
-    taken over whole rows, which vectorises for any number of models, and summed by one BLAS call.
+    Powers are taken over whole rows, which vectorises for any number of models, and summed by one
+    BLAS call.
+
+    Parameters
+    ----------
+    responses : ndarray of shape (>= n, c m)
+        Overwritten by ``scale * responses + b``.
+    n : int
+    scale : float
+    b : ndarray of shape (c m,)
+    q : float
+    powers : ndarray of shape (>= n, c m)
+        Overwritten.
+    ones : ndarray of shape (m,)
+        Ones.
+    sums : ndarray of shape (>= n, c)
+        Overwritten by the sums of ``max(response, 0)^q`` over the models of each class; left alone
+        where `sums_powers` says no.
     """
     zero = responses.dtype.type(0)
     width = responses.shape[1]

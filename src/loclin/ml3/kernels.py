@@ -164,7 +164,22 @@ def _find_updates(rows, y, row_weights, codes, responses, sums, settings, update
 
 @jit
 def _apply_updates(X, rows, buffer, updates, n_updates, weights, sums, progress, step):
-    """Add the updates of a batch; return a bound on the norm of what was added."""
+    """Add the updates of a batch; return a bound on the norm of what was added.
+
+    Parameters
+    ----------
+    X : compiled form of {ndarray, csr} of shape (n, d)
+    rows : ndarray of shape (n_batch,)
+    buffer : ndarray of shape (>= n_batch, d)
+        The rows, gathered; not used for a sparse X.
+    updates : Updates
+    n_updates : int
+        How many there are.
+    weights, sums : Weights
+        Moved in place.
+    progress : Progress
+    step : float
+    """
     W, b, _ = weights
     dtype = b.dtype.type
     scale, c = progress.scale, progress.c

@@ -1,0 +1,255 @@
+"""A model of one's own: two linear models, and a gate that says how much each counts.
+
+    score_y(x) = g(x) (w_y0 . x + b_y0) + (1 - g(x)) (w_y1 . x + b_y1),    g(x) = sigmoid(v . x + c)
+
+The gate is learned with the models. It is the coder of the compiled descent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import expit
+
+from loclin.engine.averaging import DescentModels
+from loclin.engine.coders import Coder, average_coder, is_coder, move_coder, write_codes
+from loclin.engine.codes import Intercepts
+from loclin.engine.data import Rows
+from loclin.engine.jit import OPTIONS
+from loclin.engine.losses import LOSSES, losses_for
+from loclin.engine.procedure import LocalModels
+from loclin.engine.rows import add_outer, compiled_form, gather, row_buffer, score
+from loclin.engine.schedule import stable_eta0, step_offset
+from loclin.engine.scores import coded_scores
+from loclin.engine.sgd import SGD, SGDFit, SGDStream
+from loclin.engine.sgd_pass import PassSettings
+from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.encode import Views
+from loclin.fitting.strength import check_alpha
+
+# 1. The compiled half of the coder: a NamedTuple, and three functions for it.
+
+
+class Gate(NamedTuple):
+    """The gate as a pass takes it."""
+
+    codes: Any  # parts of a CSR matrix (n, 2), both entries in every row
+    X: Any  # compiled form of the rows (n, d)
+    v: NDArray  # shape: (1, d) for dense rows, (d, 1) for sparse rows
+    c: NDArray  # shape: (1,)
+    rate: float
+    averages: bool
+    sum_v: NDArray  # shape of v
+    sum_c: NDArray  # shape: (1,)
+
+
+@overload(write_codes, jit_options=OPTIONS)
+def _write_gate(coder, rows):
+    if not is_coder(coder, Gate):
+        return None
+
+    def write(coder, rows):
+        values, _, _ = coder.codes
+        n = rows.shape[0]
+        buffer = row_buffer(coder.X, n, coder.v.size)
+        z = np.empty((n, 1), values.dtype)
+        gather(coder.X, rows, buffer)
+        score(coder.X, rows, buffer, coder.v, 0, 1, z)
+        for i in range(n):
+            g = 1 / (1 + np.exp(-(z[i, 0] + coder.c[0])))
+            values[2 * rows[i]], values[2 * rows[i] + 1] = g, 1 - g
+
+    return write
+
+
+@overload(move_coder, jit_options=OPTIONS)
+def _move_gate(coder, rows, slopes, responses):
+    """Descend: the score of y rises by ``g (1 - g) (r_y0 - r_y1)`` with v . x."""
+    if not is_coder(coder, Gate):
+        return None
+
+    def move(coder, rows, slopes, responses):
+        values, _, _ = coder.codes
+        buffer = row_buffer(coder.X, rows.shape[0], coder.v.size)
+        one = np.ones(1, values.dtype)
+        gather(coder.X, rows, buffer)
+        for i in range(rows.shape[0]):
+            pull = values.dtype.type(0)
+            for y in range(slopes.shape[1]):
+                pull += slopes[i, y] * (responses[i, 2 * y] - responses[i, 2 * y + 1])
+            pull *= values[2 * rows[i]] * values[2 * rows[i] + 1]
+            step = values.dtype.type(coder.rate) * pull
+            add_outer(coder.X, rows[i], buffer, i, one, 0, coder.v, step)
+            coder.c[0] += step
+
+    return move
+
+
+@overload(average_coder, jit_options=OPTIONS)
+def _average_gate(coder, n):
+    if not is_coder(coder, Gate):
+        return None
+
+    def average(coder, n):
+        if coder.averages:
+            for j in range(coder.v.shape[0]):
+                for f in range(coder.v.shape[1]):
+                    coder.sum_v[j, f] += n * coder.v[j, f]
+            coder.sum_c[0] += n * coder.c[0]
+
+    return average
+
+
+# 2. The other half: what the coder is between the passes, and what it adds to the fitted model.
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatedModels(DescentModels):
+    """Two local models and their gate."""
+
+    gate_coef: NDArray[Any]  # shape: (d,)
+    gate_intercept: float
+
+
+class LearnedGate(Coder):
+    """The gate on its way."""
+
+    def __init__(self, v: NDArray[Any], c: float, rate: float) -> None:
+        self.v, self.c, self.rate = v.reshape(1, -1).copy(), np.array([c], v.dtype), rate
+        self.forget_average()
+
+    def codes(self, Z: Any) -> sparse.csr_matrix:
+        return gate_codes(Z, self.v[0], self.c[0])
+
+    def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> Gate:
+        n, d = Z.shape
+        codes = np.empty(2 * n, Z.dtype), np.tile([0, 1], n), np.arange(0, 2 * n + 1, 2)
+        layout = (d, 1) if sparse.issparse(Z) else (1, d)  # views: the pass moves v itself
+        return Gate(
+            codes, compiled_form(Z), self.v.reshape(layout), self.c, self.rate, average,
+            self.sum_v.reshape(layout), self.sum_c,
+        )  # fmt: skip
+
+    def end_pass(self, compiled: Gate, *, average: bool) -> None:
+        """The pass has moved the gate itself."""
+
+    def forget_average(self) -> None:
+        self.sum_v, self.sum_c = np.zeros_like(self.v), np.zeros_like(self.c)
+
+    def current(self, n_averaged: float) -> tuple[NDArray[Any], ...]:
+        if not n_averaged:
+            return self.v.copy(), self.c.copy()
+        dtype = self.v.dtype.type
+        return self.sum_v / dtype(n_averaged), self.sum_c / dtype(n_averaged)
+
+    def fitted(self, models: LocalModels, *iterate: NDArray[Any]) -> GatedModels:
+        v, c = iterate
+        return GatedModels(**vars(models), gate_coef=v[0], gate_intercept=float(c[0]))
+
+
+def gate_codes(X: Any, v: NDArray[Any], c: float) -> sparse.csr_matrix:
+    """How much each of the two models counts at the rows."""
+    g = expit(X @ v + v.dtype.type(c))
+    return sparse.csr_matrix(np.column_stack([g, 1 - g]))
+
+
+# 3. The classifier: parameters, where its procedures start, its scores and its codes.
+
+
+class TwoGatesClassifier(LocallyLinearClassifier):
+    """Two linear models a class and a learned gate between them."""
+
+    gate_coef_: NDArray[Any]
+    gate_intercept_: float
+    alpha_: float
+    t_: int
+
+    def __init__(
+        self,
+        *,
+        gate_lr: float = 0.1,
+        loss: str = "hinge",
+        alpha: float | str = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        n_iter_no_change: int = 5,
+        batch_size: int | str = "auto",
+        average: int = 5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.gate_lr = gate_lr
+        self.loss = loss
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.batch_size = batch_size
+        self.average = average
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_number("gate_lr", self.gate_lr, low=0, open_high=True)
+        check_option("loss", self.loss, losses_for("descent"))
+        check_alpha(self.alpha)
+
+    def _stream_refusal(self) -> None:
+        """Every parameter leaves a way to learn from a stream."""
+
+    def _trial(self) -> dict[str, Any]:
+        return {}
+
+    def _solver(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> SGD:
+        """Return the descent at its start, or where the fit before ended."""
+        if continued:
+            gate = LearnedGate(self.gate_coef_, self.gate_intercept_, self.gate_lr)
+        else:
+            v = rng.standard_normal(rows.X.shape[1]).astype(rows.X.dtype)
+            gate = LearnedGate(v, 0.0, self.gate_lr)
+        settings = PassSettings(
+            alpha=1.0,
+            loss=int(LOSSES[self.loss]),
+            batch_size=self._batch_size(len(rows.y)),
+            competing=False,
+            intercepts=Intercepts(local=True, extra=False),
+            penalize_intercept=True,
+        )
+        n_scorers = 1 if len(self.classes_) == 2 else len(self.classes_)
+        solver = SGD(rows.X, n_scorers, 2, settings, gate)
+        return solver.set_models(self.local_coef_, self.local_intercept_) if continued else solver
+
+    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> SGDFit:
+        solver = self._solver(rows, rng, continued=continued)
+        norm2 = solver.mean_squared_norm(rows.X, rows.X)
+        alpha = self._strength(norm2, len(rows.y))
+        solver.settings = solver.settings._replace(alpha=alpha)
+        eta0 = stable_eta0(10.0, LOSSES[self.loss], solver.settings.batch_size)
+        solver.t = step_offset(alpha, norm2, eta0)
+        return SGDFit(solver, rows, rows.X, rng, self.t_ if continued else 0)
+
+    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> SGDStream:
+        continued = self._is_fitted()
+        solver = self._solver(rows, rng, continued=continued)
+        stream = SGDStream(solver, rng, Views(coding=None, linear=True))
+        return stream.follow(self.alpha_, self.t_) if continued else stream
+
+    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
+        return coded_scores(X, self._codes(X), self.local_coef_, self.local_intercept_)
+
+    def _codes(self, X: Any) -> sparse.csr_matrix:
+        return gate_codes(X, self.gate_coef_, self.gate_intercept_)
