@@ -1,1 +1,1 @@
-"""The five papers, table by table: ``python -m benchmarks.reproduce``."""
+"""The five papers, table by table: ``python -m reproduction``."""

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import rankdata, studentized_range, wilcoxon
 
-from benchmarks.reproduce.entries import Entry
-from benchmarks.reproduce.published import TEST_ROWS, Fact, Key, published
-from benchmarks.reproduce.store import Folder
+from reproduction.entry import Entry
+from reproduction.published import TEST_ROWS, Fact, Key, published
+from reproduction.store import Cache
 
 BETTER, NOISE, WORSE, WAITING = "better", "within noise", "worse", "not run yet"
 OTHER_DATA, OURS = "not comparable", "not in the paper"
@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
 def stored_results(results: Path, entries: list[Entry]) -> dict[tuple[str, str], Any]:
     """Results by (paper, key) of the entries that have been run."""
-    folders = {paper: Folder(results / paper).stored for paper in {e.paper for e in entries}}
+    folders = {paper: Cache(results / paper).stored for paper in {e.paper for e in entries}}
     found = {(e.paper, e.key): folders[e.paper].get(e.key) for e in entries}
     return {key: entry["result"] for key, entry in found.items() if entry}
 

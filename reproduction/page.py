@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.reproduce import judge
-from benchmarks.reproduce.defaults_page import defaults_section
-from benchmarks.reproduce.drawings import draw
-from benchmarks.reproduce.entries import Entry
-from benchmarks.reproduce.judge import BESIDE, MARKS, WAITING, WORSE, Cell
-from benchmarks.reproduce.markdown import joined, table
-from benchmarks.reproduce.published import MISSING_DATA, MISSING_SYSTEMS, Key, published
-from benchmarks.reproduce.store import TAKEN_OVER, Folder
+from reproduction import judge
+from reproduction.defaults.page import defaults_section
+from reproduction.drawings import draw
+from reproduction.entry import Entry
+from reproduction.judge import BESIDE, MARKS, WAITING, WORSE, Cell
+from reproduction.markdown import joined, table
+from reproduction.published import MISSING_DATA, MISSING_SYSTEMS, Key, published
+from reproduction.store import Cache
 
+TAKEN_OVER = "taken over from"  # a file of results that an older version wrote
 REASONS = Path(__file__).with_name("reasons.toml")
 PAPERS = {
     "ml3": "ML3 (Fornoni, Caputo and Orabona, 2013)",
@@ -28,8 +29,8 @@ PAPERS = {
 }
 ABOUT = """# Reproduction of the five papers
 
-Written by `python -m benchmarks.reproduce` from the results in `benchmarks/results`; only the
-reasons (`benchmarks/reproduce/reasons.toml`) are typed by hand.
+Written by `python -m reproduction` from the results in `reproduction/results`; only the
+reasons (`reproduction/reasons.toml`) are typed by hand.
 
 Test errors in %, on the papers' splits: our mean ± deviation over seeds or splits, the paper's
 value in brackets, and a mark: {BETTER} reached or better, {NOISE} within noise (above it by at most
@@ -215,7 +216,7 @@ def reasons_section(cells: list[Cell]) -> Iterable[str]:
 def made_section(results: Path, entries: list[Entry]) -> Iterable[str]:
     """Yield what the results were made with, and the time they took."""
     paths = [results / paper for paper in dict.fromkeys(e.paper for e in entries)]
-    stored = [entry for path in paths for entry in Folder(path).stored.values()]
+    stored = [entry for path in paths for entry in Cache(path).stored.values()]
     seconds = [entry["seconds"][0] for entry in stored if entry.get("seconds")]
     yield f"{len(stored)} stored results; {sum(seconds) / 3600:.1f} hours of processor time for the"
     yield f"{len(seconds)} that were not taken over from runs of the papers' own modules.\n"

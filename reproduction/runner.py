@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from joblib import Parallel, delayed
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from threadpoolctl import threadpool_limits
 
-from benchmarks._timing import pinned_threads
-from benchmarks.reproduce.entries import Entry
-from benchmarks.reproduce.store import Folder, plain
+from reproduction.entry import Entry
+from reproduction.quick import QUICK
+from reproduction.store import Cache, plain
 
 
 class Outcome(NamedTuple):
@@ -28,45 +30,48 @@ class Outcome(NamedTuple):
     error: str
 
 
-def work(entry: Entry, results: Path, is_quick: bool) -> Outcome:
-    """Compute an entry, or take what is stored of it, and store its result."""
-    from benchmarks.reproduce.quick import quick
-
-    wall, processor, error = time.perf_counter(), time.process_time(), ""
-    printed = io.StringIO()
-    settings = quick() if is_quick else nullcontext()
-    with redirect_stdout(printed), settings, pinned_threads(1), warnings.catch_warnings():
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """One thread, and no warnings of passes used up or of sizes cut to the data."""
+    with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        cache = Folder(results / entry.paper)
+        yield
+
+
+def work(entry: Entry, results: Path) -> Outcome:
+    """Compute an entry, or take what is stored of it, and store its result."""
+    wall, processor, error = time.perf_counter(), time.process_time(), ""
+    with undisturbed():
+        cache = Cache(results / entry.paper)
         try:
             result = plain(entry.run(cache))
             if cache.stored.get(entry.key, {}).get("result") != result:
-                cache.put(entry.key, {"printed": printed.getvalue().splitlines()}, result)
+                cache.put(entry.key, {}, result)
         except Exception:  # the others go on; the run ends with an error
             error = traceback.format_exc()
     seconds = time.perf_counter() - wall, time.process_time() - processor
     return Outcome(entry, *seconds, cache.computed, error)
 
 
-def outcomes(entries: list[Entry], results: Path, jobs: int, is_quick: bool) -> Iterator[Outcome]:
+def outcomes(entries: list[Entry], results: Path, jobs: int) -> Iterator[Outcome]:
     """Run stage by stage, short entries first."""
     for stage in sorted({entry.stage for entry in entries}):
         these = sorted((e for e in entries if e.stage == stage), key=lambda e: e.minutes)
         pool = Parallel(jobs, return_as="generator_unordered", batch_size=1)
-        yield from pool(delayed(work)(entry, results, is_quick) for entry in these)
+        yield from pool(delayed(work)(entry, results) for entry in these)
 
 
 class Clock:
     """Tells the time left from what entries are expected to take: if quick, all the same."""
 
-    def __init__(self, entries: Iterable[Entry], jobs: int, is_quick: bool) -> None:
-        self.jobs, self.is_quick = jobs, is_quick
+    def __init__(self, entries: Iterable[Entry], jobs: int) -> None:
+        self.jobs = jobs
         self.left = sum(map(self.minutes, entries))
         self.expected, self.taken = 0.0, 0.0
 
     def minutes(self, entry: Entry) -> float:
         """Return what an entry is expected to take."""
-        return 0.05 if self.is_quick else entry.minutes
+        return 0.05 if QUICK else entry.minutes
 
     def done(self, outcome: Outcome) -> str:
         """Note an entry that is done, and say what is left."""
@@ -79,16 +84,13 @@ class Clock:
         return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left"
 
 
-def run(entries: list[Entry], results: Path, jobs: int, is_quick: bool) -> list[Outcome]:
+def run(entries: list[Entry], results: Path, jobs: int) -> list[Outcome]:
     """Run the entries with a bar on a terminal, a line for each elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    clock, done, console = Clock(entries, jobs, is_quick), [], Console(highlight=False)
+    clock, done, console = Clock(entries, jobs), [], Console(highlight=False)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("reproduce", total=len(entries))
-        for outcome in outcomes(entries, results, jobs, is_quick):
+        for outcome in outcomes(entries, results, jobs):
             done.append(outcome)
             entry, left = outcome.entry, clock.done(outcome)
             new = f"{outcome.processor:.1f} s" if outcome.computed else "stored already"

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-GRID = 120  # points a side of a map
+from reproduction.quick import sized
+
+GRID = sized(120, quick=20)  # points a side of a map
 
 
 def lines(x: Any, curves: dict[str, Any], x_name: str, y_name: str, *,

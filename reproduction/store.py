@@ -7,16 +7,14 @@ import json
 import platform
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.choices import Cache, Notes
 from loclin import __version__
 
-TAKEN_OVER = "taken over from"  # a file of results of a paper's own module
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
 
 
@@ -35,7 +33,44 @@ def _as_name(key: str) -> str:
     return re.sub(r"\W+", "_", key)
 
 
-class Folder(Cache):
+class Notes:
+    """What the tasks of an unfinished result have given, so that a killed run goes on from there.
+
+    A file of lines: first what the results depend on (where that has changed, all begins anew),
+    then task, result and seconds of the processor and the clock. `before` are the seconds of all
+    that the file had.
+    """
+
+    def __init__(self, path: Path, about: Any) -> None:
+        self.path, self.found, self.before = path, {}, [0.0, 0.0]
+        first = json.dumps(about)
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []  # a kill may cut a line
+        lines = lines if lines[:1] == [first] else [first]
+        for task, result, seconds in map(json.loads, lines[1:]):
+            self.found[task] = result
+            self.before = [a + b for a, b in zip(self.before, seconds, strict=True)]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole = path.with_suffix(".tmp")
+        whole.write_text("\n".join([*lines, ""]))
+        whole.replace(path)
+
+    def results(self, tasks: Iterable[Any], compute: Callable[[Any], Any]) -> list[Any]:
+        """Return the results of the tasks; compute those that are not noted yet."""
+        names = {json.dumps(task): task for task in tasks}
+        for name, task in names.items():
+            if name in self.found:
+                continue
+            start = time.process_time(), time.perf_counter()
+            result = compute(task)
+            end = time.process_time(), time.perf_counter()
+            self.found[name] = result
+            with self.path.open("a") as file:
+                seconds = [b - a for a, b in zip(start, end, strict=True)]
+                file.write(json.dumps([name, result, seconds]) + "\n")
+        return [self.found[name] for name in names]
+
+
+class Cache:
     """Results by key, in a file for each data set; used again where their settings are the same.
 
     A result is stored whole or not at all, in a line of its own. While it is computed its key is
@@ -76,10 +111,14 @@ class Folder(Cache):
         self.unfinished[key] = Notes(path, about)
         return self.unfinished[key]
 
-    def put(self, key: str, settings: Any, result: Any, seconds: Any = None,
-            made: Any = None) -> dict[str, Any]:  # fmt: skip
+    def each(self, key: str, settings: dict[str, Any], tasks: Iterable[Any],
+             compute: Callable[[Any], Any]) -> list[Any]:  # fmt: skip
+        """Return the stored results of the tasks, or compute them one by one."""
+        return self(key, settings, lambda: self.notes(key, settings).results(tasks, compute))
+
+    def put(self, key: str, settings: Any, result: Any, seconds: Any = None) -> dict[str, Any]:
         """Store a result; `seconds` are those of the processor and of the clock."""
-        entry = plain({"settings": settings, "made with": made or made_with(), "seconds": seconds,
+        entry = plain({"settings": settings, "made with": made_with(), "seconds": seconds,
                        "result": result})  # fmt: skip
         file = self._file(key)
         with self._locked(file.name):
@@ -90,14 +129,6 @@ class Folder(Cache):
             unfinished.replace(file)
         self.stored[key] = entry
         return entry
-
-    def take(self, file: Path) -> int:
-        """Take over the results of a JSON file of `Cache`, where there are none yet."""
-        new = {k: v for k, v in json.loads(file.read_text()).items() if k not in self.stored}
-        for key, entry in new.items():
-            made = {TAKEN_OVER: file.name} | made_with()
-            self.put(key, entry["settings"], entry["result"], made=made)
-        return len(new)
 
     def _file(self, key: str) -> Path:
         first, *rest = key.split(" | ")

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.reproduce.defaults import OWN, SETS, SYSTEMS, TUNED
-from benchmarks.reproduce.drawings import draw_ranks
-from benchmarks.reproduce.entries import Entry
-from benchmarks.reproduce.judge import MARKS, WAITING, average_ranks, critical_difference
-from benchmarks.reproduce.markdown import table
+from reproduction.defaults.table import OWN, SETS, SYSTEMS, TUNED
+from reproduction.drawings import draw_ranks
+from reproduction.entry import Entry
+from reproduction.judge import MARKS, WAITING, average_ranks, critical_difference
+from reproduction.markdown import table
 
 NOTE = """Default settings, no tuning, but for `SVC-rbf, tuned`; protocol in
-`benchmarks/reproduce/defaults.py`. Ranks are over the sets that every system has a result on.
+`reproduction/defaults/table.py`. Ranks are over the sets that every system has a result on.
 "Times faster": prediction time of the tuned SVC over the system's, the median over the sets. Size:
 bytes of the pickled pipeline, the median.
 """

@@ -3,37 +3,43 @@
 All sets at hand, at most 10,000 training and as many test rows, drawn with each class's share. Sets
 without a test split hold a third out; those of fewer than 2,000 rows five times, and the mean
 counts. Features are prepared as ``loclin compare`` does: standardised, sparse ones divided by their
-greatest value, none for trees. Nothing is tuned but "SVC-rbf, tuned": 3-fold cross-validation on at
+greatest value, none for boosted trees. Nothing is tuned but "SVC-rbf, tuned": 3-fold cross-validation on at
 most 3,000 training rows. Prediction time is the least of some calls on 2,000 rows, in processor
 seconds of one thread; size is that of the pickled pipeline.
 """
 
 from __future__ import annotations
 
+import pickle
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import loclin
-from benchmarks.choices import Cache, quiet
-from loclin.cli._measure import pickled_bytes, stratified_rows
-from loclin.cli._systems import Shape, System
-from loclin.datasets import load
+from reproduction.data import load
+from reproduction.entry import Entry
+from reproduction.quick import sized
+from reproduction.store import Cache
 
 MOST_ROWS, TUNING_ROWS, TIMED_ROWS = 10_000, 3_000, 2_000
-SMALL, REPEATS = 2_000, 5
-TIMED_SECONDS = 1.0
-GRID = {"C": [1.0, 10.0, 100.0, 1000.0], "gamma": [0.03, 0.1, 0.3, 1.0, 3.0]}  # gamma / scale
+SMALL, REPEATS = 2_000, sized(5, quick=1)
+TIMED_SECONDS = sized(1.0, quick=0.01)
+GRID = sized(  # gamma in units of 1 / (features * variance)
+    {"C": [1.0, 10.0, 100.0, 1000.0], "gamma": [0.03, 0.1, 0.3, 1.0, 3.0]},
+    quick={"C": [10.0], "gamma": [1.0]},
+)
 # Minutes of the slowest classifiers.
 SETS = {"glass": 0.1, "sonar": 0.1, "heart": 0.1, "liver": 0.1, "ionosphere": 0.1, "vowel": 0.2,
         "segment": 0.1, "wdbc": 0.1, "wbc_original": 0.1, "pima": 0.1, "vehicle": 0.2,
@@ -44,49 +50,44 @@ SETS = {"glass": 0.1, "sonar": 0.1, "heart": 0.1, "liver": 0.1, "ionosphere": 0.
 TUNED = "SVC-rbf, tuned"
 
 
-def svc(seed: int, **parameters: Any) -> Any:
-    return SVC(cache_size=500, random_state=seed, **parameters)
-
-
-def nystroem(seed: int) -> Any:
-    return make_pipeline(Nystroem(n_components=1000, random_state=seed), linear(seed))
-
-
-def linear(seed: int) -> Any:
-    return LinearSVC(random_state=seed)
-
-
-def boosting(seed: int) -> Any:
-    return HistGradientBoostingClassifier(random_state=seed)
-
-
-def forest(seed: int) -> Any:
-    return RandomForestClassifier(random_state=seed)
-
-
-def neighbors(seed: int) -> Any:
-    return KNeighborsClassifier()
-
-
-def mlp(seed: int) -> Any:
-    return MLPClassifier(random_state=seed)
-
-
-def own(name: str) -> Callable[..., Any]:
-    """Return what builds a classifier of loclin."""
-    return lambda seed: getattr(loclin, name)(random_state=seed)
-
-
 OWN = ("ML3Classifier", "LLSVMClassifier", "SAPLClassifier", "L3MClassifier", "USSVMClassifier")
-SYSTEMS = {name: System(name, own(name), own=True) for name in OWN} | {
-    TUNED: System(TUNED, svc),
-    "LinearSVC": System("LinearSVC", linear),
-    "Nystroem(1000) + LinearSVC": System("Nystroem", nystroem),
-    "HistGradientBoosting": System("HistGradientBoosting", boosting, tree=True),
-    "random forest": System("random forest", forest),
-    "k-NN": System("k-NN", neighbors),
-    "MLP": System("MLP", mlp),
+BOOSTING = "HistGradientBoosting"
+# What builds each classifier with a seed.
+SYSTEMS: dict[str, Callable[[int], Any]] = {
+    **{name: lambda seed, name=name: getattr(loclin, name)(random_state=seed) for name in OWN},
+    TUNED: lambda seed: SVC(cache_size=500, random_state=seed),
+    "LinearSVC": lambda seed: LinearSVC(random_state=seed),
+    "Nystroem(1000) + LinearSVC": lambda seed: make_pipeline(
+        Nystroem(n_components=1000, random_state=seed), LinearSVC(random_state=seed)
+    ),
+    BOOSTING: lambda seed: HistGradientBoostingClassifier(random_state=seed),
+    "random forest": lambda seed: RandomForestClassifier(random_state=seed),
+    "k-NN": lambda seed: KNeighborsClassifier(),
+    "MLP": lambda seed: MLPClassifier(random_state=seed),
 }
+
+
+def pipeline(name: str, X: Any, seed: int) -> Any:
+    """Return the unfitted classifier with the preparation that its features need."""
+    classifier = SYSTEMS[name](seed)
+    if name == BOOSTING:
+        return classifier
+    return make_pipeline(MaxAbsScaler() if sparse.issparse(X) else StandardScaler(), classifier)
+
+
+def stratified_rows(y: Any, size: int, seed: int, least: int = 2) -> Any:
+    """Return sorted indices of about so many rows, each class with its share, or so many at least.
+
+    All rows where there are no more.
+    """
+    if size >= len(y):
+        return np.arange(len(y))
+    rng, chosen = np.random.default_rng(seed), []
+    for label in np.unique(y):
+        rows = np.flatnonzero(y == label)
+        count = min(len(rows), max(least, round(size * len(rows) / len(y))))
+        chosen.append(rng.choice(rows, count, replace=False))
+    return np.sort(np.concatenate(chosen))
 
 
 def parts_of(name: str, repeat: int) -> tuple[Any, Any, Any, Any]:
@@ -102,46 +103,34 @@ def parts_of(name: str, repeat: int) -> tuple[Any, Any, Any, Any]:
         X_test, y_test = data.X_test, np.searchsorted(np.unique(data.y_train), data.y_test)
     train = np.random.default_rng(repeat).permutation(stratified_rows(y, MOST_ROWS, repeat))
     test = stratified_rows(y_test, MOST_ROWS, repeat)
-    return as_floats(X[train]), y[train], as_floats(X_test[test]), y_test[test]
-
-
-def as_floats(X: Any) -> Any:
-    """Return the rows in float64, which all classifiers take."""
-    return X.astype(np.float64)
+    return X[train].astype(float), y[train], X_test[test].astype(float), y_test[test]
 
 
 def tuned(X: Any, y: Any) -> dict[str, float]:
     """Choose the SVC's parameters."""
     rows = stratified_rows(y, TUNING_ROWS, 0, least=3)
-    scale = make_pipeline(*SYSTEMS[TUNED].make({}, shape_of(X), 0)[:-1]).fit(X[rows])
-    A = scale.transform(X[rows])
+    scaler, svc = pipeline(TUNED, X, 0)
+    A = scaler.fit_transform(X[rows])
     unit = 1 / (A.shape[1] * variance(A))
     grid = GRID | {"gamma": [g * unit for g in GRID["gamma"]]}
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    search = GridSearchCV(svc(0), grid, cv=folds, refit=False).fit(A, y[rows])
+    search = GridSearchCV(svc, grid, cv=folds, refit=False).fit(A, y[rows])
     return {k: float(v) for k, v in search.best_params_.items()}
 
 
 def variance(X: Any) -> float:
     """Variance over all values of dense or sparse rows."""
-    return float(X.var() if isinstance(X, np.ndarray) else X.power(2).mean() - X.mean() ** 2)
-
-
-def shape_of(X: Any) -> Shape:
-    return Shape(*X.shape, sparse=not isinstance(X, np.ndarray))
+    return float(X.power(2).mean() - X.mean() ** 2 if sparse.issparse(X) else X.var())
 
 
 def measured(data: str, name: str, repeat: int) -> dict[str, Any]:
     """Error, seconds, size of a classifier on a split."""
     X, y, X_test, y_test = parts_of(data, repeat)
-    system, shape = SYSTEMS[name], shape_of(X)
-    reason = system.refuses(shape)
-    if reason:
-        return {"left out": reason}
-    start = time.process_time()
+    if name == BOOSTING and sparse.issparse(X):
+        return {"left out": "needs dense features"}
+    model, start = pipeline(name, X, repeat), time.process_time()
     chosen = tuned(X, y) if name == TUNED else {}
     tuning = time.process_time() - start
-    model = system.make({}, shape, repeat)
     if chosen:
         model[-1].set_params(**chosen)
     model.fit(X, y)
@@ -154,7 +143,7 @@ def measured(data: str, name: str, repeat: int) -> dict[str, Any]:
         times.append(time.process_time() - start)
     return {"error %": error, "train s": seconds, "tuning s": tuning, "chosen": chosen,
             "us a row": 1e6 * min(times) / rows.shape[0],
-            "bytes": pickled_bytes(model)}  # fmt: skip
+            "bytes": len(pickle.dumps(model, protocol=5))}  # fmt: skip
 
 
 def cell(data: str, name: str, cache: Cache) -> dict[str, Any]:
@@ -164,8 +153,7 @@ def cell(data: str, name: str, cache: Cache) -> dict[str, Any]:
     settings = {"most": MOST_ROWS, "timed": TIMED_ROWS,
                 "tuning": [TUNING_ROWS, GRID] if name == TUNED else None}  # fmt: skip
     found = [
-        cache(f"{data} | {name} | {repeat}", settings,
-              lambda repeat=repeat: quiet(measured)(data, name, repeat))
+        cache(f"{data} | {name} | {repeat}", settings, partial(measured, data, name, repeat))
         for repeat in range(REPEATS if small else 1)
     ]  # fmt: skip
     if "left out" in found[0]:
@@ -174,9 +162,10 @@ def cell(data: str, name: str, cache: Cache) -> dict[str, Any]:
                                                             "bytes")}  # fmt: skip
 
 
-ENTRIES = [
-    (data, name, partial(cell, data, name), minutes if name in (TUNED, "MLP") else minutes / 3, 0,
-     system.own)
-    for data, minutes in SETS.items() for name, system in SYSTEMS.items()
-]  # fmt: skip
-QUICK = {"REPEATS": 1, "TIMED_SECONDS": 0.01, "GRID": {"C": [10.0], "gamma": [1.0]}}
+def entries() -> Iterator[Entry]:
+    """Yield the entries."""
+    for data, slowest in SETS.items():
+        for name in SYSTEMS:
+            minutes = slowest if name in (TUNED, "MLP") else slowest / 3
+            run = partial(cell, data, name)
+            yield Entry("defaults", "table", data, name, run, minutes, 0, name in OWN)

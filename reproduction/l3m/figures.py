@@ -1,7 +1,7 @@
 """Figures 1 and 3 to 6 of L3M.
 
 1: decision regions on Banana. 3: which solver separates two pictures. 4, 5: online training on XOR.
-6: error against multiplications. Figures 3 and 6 are computed by `l3m_figures`.
+6: error against multiplications. Figures 3 and 6 are computed by `costs`.
 """
 
 from __future__ import annotations
@@ -10,55 +10,40 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from benchmarks import l3m_figures, l3m_online, l3m_tables
-from benchmarks.choices import PREPARE, Cache, quiet
-from benchmarks.reproduce.shapes import grid_of, lines, maps, panel, points
 from loclin import L3MClassifier
 from loclin.datasets import make_xor
+from reproduction.l3m import costs
+from reproduction.l3m.as_printed import as_printed, corrected
+from reproduction.l3m.tables import ROWS, choice_of, fitted, problem_of, untrained
+from reproduction.quick import sized
+from reproduction.shapes import grid_of, lines, maps, panel, points
+from reproduction.store import Cache
 
-SEEN = (50, 100, 200, 500, 1000, 2000, 5000)
-SEEDS, STD = 10, 0.25
-QUICK = {"SEEN": (50, 100), "SEEDS": 2}
-
-
-def forest(name: str, X: Any, y: Any) -> Any:
-    """Fit a system of the table's that has no strength."""
-    model, grid = l3m_tables.FORESTS[name]
-    return GridSearchCV(clone(model), grid, cv=5).fit(X, y) if grid else clone(model).fit(X, y)
+SEEN = sized((50, 100, 200, 500, 1000, 2000, 5000), quick=(50, 100))
+SEEDS, STD = sized(10, quick=2), 0.25
 
 
 def decision_regions(cache: Cache) -> dict[str, Any]:
     """Fit four systems on the 400 rows of Banana's first split, with the choices of Table 2."""
-    problem, chosen = l3m_tables.problem_of("banana"), {}
+    problem, chosen = problem_of("banana"), {}
     for name in ("L3M, refined", "RBF SVM"):
-        key = f"{problem.name} | {name}"
-        l3m_tables.by_strength(l3m_tables.ROWS[name], problem, key, 1, cache, 1)
-        chosen[name] = cache.stored[f"{key} | choice"]["result"]
+        chosen[name] = choice_of(ROWS[name], problem, f"{problem.name} | {name}", cache)
 
-    def fitted(name: str) -> Any:
-        if name not in chosen:
-            scaler = StandardScaler().fit(problem.X)
-            return make_pipeline(scaler, forest(name, scaler.transform(problem.X), problem.y))
-        row, choice = l3m_tables.ROWS[name], chosen[name]
-        scaler = PREPARE[choice["prepare"]]().fit(problem.X)
-        A = scaler.transform(problem.X)
-        model = l3m_tables.learner(row, A, choice["knobs"], choice["k"], 0)
-        return make_pipeline(scaler, model.fit(A, problem.y))
+    def model(name: str) -> Any:
+        if name in chosen:
+            return fitted(ROWS[name], problem, chosen[name], 0)[0]
+        return untrained(name, 0).fit(problem.X, problem.y)
 
     def compute() -> dict[str, Any]:
         box, places = grid_of(problem.X)
         classes = np.unique(problem.y)
         names = ("L3M, refined", "AdaBoost, stumps", "tree", "RBF SVM")
-        found = {name: np.searchsorted(classes, fitted(name).predict(places)) for name in names}
+        found = {name: np.searchsorted(classes, model(name).predict(places)) for name in names}
         return maps(box, problem.X, problem.y, [panel(*item) for item in found.items()])
 
     settings = {"chosen": chosen, "shape": problem.X.shape}
-    return cache("figure 1 | banana | curves", settings, quiet(compute))
+    return cache("figure 1 | banana | curves", settings, compute)
 
 
 def errors_by_rows(cache: Cache) -> dict[str, Any]:
@@ -70,13 +55,13 @@ def errors_by_rows(cache: Cache) -> dict[str, Any]:
             X, y = make_xor(max(SEEN), std=STD, random_state=seed)
             signs = np.where(y == y.max(), 1, -1)
             for name, errors in (
-                ("Algorithm 1 as printed", l3m_online.as_printed(X, signs, SEEN, seed)),
-                ("L3M, online", l3m_online.corrected(X, y, SEEN, seed)),
+                ("Algorithm 1 as printed", as_printed(X, signs, SEEN, seed)),
+                ("L3M, online", corrected(X, y, SEEN, seed)),
             ):
                 runs[name].append([100 * error for error in errors])
         return runs
 
-    curves = cache("xor | figure 4", {"seen": SEEN, "seeds": SEEDS, "std": STD}, quiet(compute))
+    curves = cache("xor | figure 4", {"seen": SEEN, "seeds": SEEDS, "std": STD}, compute)
     return lines(SEEN, curves, "rows seen", "training error, %", log_x=True)
 
 
@@ -92,22 +77,22 @@ def regions_and_decisions(cache: Cache) -> dict[str, Any]:
         return maps(box, X, y, [panel("regions", model.regions(places)),
                                 panel("decisions", model.predict(places))])  # fmt: skip
 
-    return cache("figure 5 | xor | curves", {"std": STD}, quiet(compute))
+    return cache("figure 5 | xor | curves", {"std": STD}, compute)
 
 
 def two_pictures(name: str, cache: Cache) -> dict[str, Any]:
     """Training errors of each solver's seeds, in order: which get down to zero."""
     found = {
-        f"L3M, {solver}": sorted(l3m_figures.training_errors(name, solver, cache))
-        for solver in l3m_figures.TRIED
+        f"L3M, {solver}": sorted(costs.training_errors(name, solver, cache))
+        for solver in costs.TRIED
     }
-    places = range(1, l3m_figures.SEEDS + 1)
+    places = range(1, costs.SEEDS + 1)
     return lines(places, found, "seed, in order", "training error, %")
 
 
-def costs(name: str, cache: Cache) -> dict[str, Any]:
+def by_cost(name: str, cache: Cache) -> dict[str, Any]:
     """Test error against multiplications per prediction."""
-    found = {s: l3m_figures.cost_and_error(name, s, cache) for s in l3m_figures.SYSTEMS}
+    found = {s: costs.cost_and_error(name, s, cache) for s in costs.SYSTEMS}
     return points(found, "multiplications", "test error, %")
 
 
@@ -118,7 +103,7 @@ PANELS = [
     ("figure 3", "line", partial(two_pictures, "line"), 4.0),
     ("figure 4", "xor", errors_by_rows, 0.5),
     ("figure 5", "xor", regions_and_decisions, 0.1),
-    ("figure 6", "segment", partial(costs, "segment"), 10.0),
-    ("figure 6", "banana", partial(costs, "banana"), 5.0),
-    ("figure 6", "vowel", partial(costs, "vowel"), 20.0),
+    ("figure 6", "segment", partial(by_cost, "segment"), 10.0),
+    ("figure 6", "banana", partial(by_cost, "banana"), 5.0),
+    ("figure 6", "vowel", partial(by_cost, "vowel"), 20.0),
 ]

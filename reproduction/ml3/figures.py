@@ -13,22 +13,22 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.choices import Cache, quiet
-from benchmarks.ml3_tables import ROWS, choice_of, final, problem_of, settings_of
-from benchmarks.reproduce.shapes import grid_of, lines, maps, panel
 from loclin import ML3Classifier
 from loclin.datasets import make_xor
+from reproduction.ml3.tables import ROWS, choice_of, final, problem_of, settings_of
+from reproduction.quick import sized
+from reproduction.shapes import grid_of, lines, maps, panel
+from reproduction.store import Cache
 
 SEQUENCE = (1, 2, 5, 10)
-P = (1.0, 1.25, 1.5, 2.0, 4.0, 10.0)
-MODELS = (5, 10, 20, 50, 100)
-EPOCHS = (1, 2, 3, 5, 8, 12, 20, 30)
-MANY = 100
-BY_MODELS, SPLITS = (1, 2, 5, 10, 20), 3
+P = sized((1.0, 1.25, 1.5, 2.0, 4.0, 10.0), quick=(1.0, 1.5))
+MODELS = sized((5, 10, 20, 50, 100), quick=(2, 5))
+EPOCHS = sized((1, 2, 3, 5, 8, 12, 20, 30), quick=(1, 2))
+MANY = sized(100, quick=5)
+BY_MODELS = sized((1, 2, 5, 10, 20), quick=(1, 3))
+SPLITS = sized(3, quick=1)
 LOCAL = ("ML3", "LLSVM", "G-OCC", "C-OCC")
 FLOWERS = "flowers5_inceptionv3"
-QUICK: dict[str, Any] = {"P": (1.0, 1.5), "MODELS": (2, 5), "EPOCHS": (1, 2), "MANY": 5,
-                         "BY_MODELS": (1, 3), "SPLITS": 1}  # fmt: skip
 
 
 def coloured(model: Any, X: Any, y: Any, points: Any, title: str) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def training_sequence(cache: Cache) -> dict[str, Any]:
         panels = [coloured(m.fit(X, y), X, y, points, f"after {k} epochs") for k, m in fits]
         return maps(box, X, y, panels)
 
-    return cache("figure 1 | xor | curves", {"epochs": SEQUENCE, "std": 0.4}, quiet(compute))
+    return cache("figure 1 | xor | curves", {"epochs": SEQUENCE, "std": 0.4}, compute)
 
 
 def by_exponent(cache: Cache) -> dict[str, Any]:
@@ -64,18 +64,18 @@ def by_exponent(cache: Cache) -> dict[str, Any]:
         fits = ((p, ML3Classifier(5, p=p, random_state=0).fit(X, y)) for p in (1, 2, 1000))
         return maps(box, X, y, [coloured(m, X, y, points, f"p = {p}") for p, m in fits])
 
-    return cache("figure 1 | banana | curves", {"shape": problem.X.shape}, quiet(compute))
+    return cache("figure 1 | banana | curves", {"shape": problem.X.shape}, compute)
 
 
 def exponents_and_models(cache: Cache) -> dict[str, Any]:
     """Test error on USPS by p, for some numbers of models."""
     problem, row = problem_of("usps"), ROWS["ML3"]
-    choice, curves = choice_of("ML3", problem, cache, 1), {}
+    choice, curves = choice_of("ML3", problem, cache), {}
     for m in MODELS:
         settings = settings_of(row, m, problem, []) | {"choice": choice, "p": P}
         curves[f"m = {m}"] = cache(
             f"usps | m={m} | figure 2", settings,
-            lambda m=m: [quiet(final)(row, m, problem, choice, 0, p=p)[0] for p in P],
+            lambda m=m: [final(row, m, problem, choice, 0, p=p)[0] for p in P],
         )  # fmt: skip
     return lines(P, curves, "p", "test error, %", log_x=True)
 
@@ -84,12 +84,12 @@ def by_epochs(name: str, cache: Cache) -> dict[str, Any]:
     """Test error by epochs with 100 models, or as many as the planes there are."""
     problem, curves = problem_of(name), {}
     for system in LOCAL:
-        row, choice = ROWS[system], choice_of(system, problem, cache, 1)
+        row, choice = ROWS[system], choice_of(system, problem, cache)
         settings = settings_of(row, MANY, problem, []) | {"choice": choice, "passes": EPOCHS}
         curves[system] = cache(
             f"{name} | {system} | figure 2", settings,
             lambda row=row, choice=choice: [
-                quiet(final)(row, MANY, problem, choice, 0, max_iter=k)[0] for k in EPOCHS
+                final(row, MANY, problem, choice, 0, max_iter=k)[0] for k in EPOCHS
             ],
         )  # fmt: skip
     return lines(EPOCHS, curves, "epochs", "test error, %")
@@ -102,13 +102,13 @@ def by_models(cache: Cache) -> dict[str, Any]:
         row, runs = ROWS[system], []
         for split in range(SPLITS):
             problem = problem_of(FLOWERS, split)
-            choice = choice_of(system, problem, cache, 1)
+            choice = choice_of(system, problem, cache)
             ms = BY_MODELS if system in LOCAL else (1,)
             settings = settings_of(row, 0, problem, []) | {"choice": choice, "models": ms}
             runs.append(cache(
                 f"{problem.name} | {system} | figure 3", settings,
                 lambda row=row, problem=problem, choice=choice, ms=ms: [
-                    quiet(final)(row, m, problem, choice, 0)[0] for m in ms
+                    final(row, m, problem, choice, 0)[0] for m in ms
                 ],
             ))  # fmt: skip
         curves[system] = runs

@@ -8,18 +8,13 @@ systems have m models, and learn for 30 epochs, a bias for each model.
 Table 2: ten random splits, two thirds of the rows for training (Banana: 400); everything chosen
 anew on each. COVTYPE is the 16 % sample, class 1 against the rest, a tenth of it held out as in the
 paper.
-
-Run ``LOCLIN_DATA=FOLDER python -m benchmarks.ml3_tables [letter heart ...] --json FILE``. A stopped
-run goes on from its JSON file (one run a file).
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,39 +22,35 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.extmath import row_norms
 
-from benchmarks import occ_tables
-from benchmarks.choices import (
+from loclin import ML3Classifier
+from reproduction.choices import (
     COARSE,
     FOLDS,
     LIMITS,
     PREPARE,
     SUBSET,
-    Cache,
     Case,
     Knob,
-    Problem,
     Search,
-    each_seed,
-    from_0_to_1,
-    problem_named,
-    shown_choice,
     subset,
 )
-from loclin import ML3Classifier
-from loclin.datasets import load
+from reproduction.data import Problem, from_0_to_1, load, problem_named
+from reproduction.occ import tables as occ
+from reproduction.quick import sized
+from reproduction.store import Cache
 
 M = {"usps": 80, "letter": 16, "mnist": 90, "covtype1": 54}  # else 10
-SEEDS = {"mnist": 3, "covtype1": 3}  # else 5
 TABLE_1 = tuple(M)
+SEEDS = sized({"usps": 5, "letter": 5, "mnist": 3, "covtype1": 3}, quick=dict.fromkeys(M, 1))
 TABLE_2 = ("banana", "german", "heart", "ionosphere", "liver", "pima", "ringnorm", "sonar",
            "spambase", "wdbc")  # fmt: skip
-SPLITS, EPOCHS = 10, 30
+SPLITS, EPOCHS = sized((10, 30), quick=(1, 3))
 LIBLINEAR_TOL = 0.1  # its own default; with scikit-learn's 1e-4 LETTER does not end in 25 minutes
 GAMMA = Knob("gamma", 1.0, 2, 1 / 64, 64)
 OCC = {
-    "llsvm": occ_tables.ROWS["LL-SVM"],
-    "g-occ": occ_tables.ROWS["PEG-LLSVM + G-OCC"],
-    "c-occ": occ_tables.ROWS["PEG-LLSVM + C-OCC"],
+    "llsvm": occ.ROWS["LL-SVM"],
+    "g-occ": occ.ROWS["PEG-LLSVM + G-OCC"],
+    "c-occ": occ.ROWS["PEG-LLSVM + C-OCC"],
 }
 
 
@@ -83,8 +74,8 @@ ROWS = {
     "G-OCC": Row("g-occ"),
     "C-OCC": Row("c-occ"),
     # Not the paper's: what more epochs are worth.
-    "ML3, 60 epochs": Row("ml3", epochs=60, like="ML3", table_2=False),
-    "ML3, 120 epochs": Row("ml3", epochs=120, like="ML3", table_2=False),
+    "ML3, 60 epochs": Row("ml3", epochs=2 * EPOCHS, like="ML3", table_2=False),
+    "ML3, 120 epochs": Row("ml3", epochs=4 * EPOCHS, like="ML3", table_2=False),
 }
 RANDOM = ("ml3", *OCC)
 OPTIONS = {
@@ -101,7 +92,7 @@ class System:
         some = X[:: max(1, len(X) // 5000)]
         self.unit = float(row_norms(some, squared=True).mean())
         if row.how in OCC:
-            self.local = occ_tables.System(OCC[row.how], m, knobs, X, y, seed)
+            self.local = occ.System(OCC[row.how], m, knobs, X, y, seed)
             self.unit = self.local.unit(X)
         if row.how == "kernel":
             self.unit, self.gamma = 1.0, self.knobs["gamma"] / (X.shape[1] * X.var())
@@ -156,19 +147,18 @@ def settings_of(row: Row, m: int, problem: Problem, prepares: list[str]) -> dict
             "shape": problem.X.shape}  # fmt: skip
 
 
-def choice_of(name: str, problem: Problem, cache: Cache, jobs: int) -> dict[str, Any]:
+def choice_of(name: str, problem: Problem, cache: Cache) -> dict[str, Any]:
     """Choose by cross-validation, or take what is stored."""
     row = ROWS[name]
     if row.like:
-        return choice_of(row.like, problem, cache, jobs)
+        return choice_of(row.like, problem, cache)
     prepares, m = list(PREPARE), M.get(problem.name, 10)
 
     def choose() -> dict[str, Any]:
         X, y = subset(problem.X, problem.y)
-        search = Search(partial(fold_errors, row, m), X, y, jobs, cache.notes(key, settings))
-        options = OPTIONS.get(row.how, {})
+        search = Search(partial(fold_errors, row, m), X, y, cache.notes(key, settings))
         few = row.how == "llsvm" and m < len(np.unique(y))  # each class needs an anchor of its own
-        return search.choose(prepares, row.knobs, {} if few else options)
+        return search.choose(prepares, row.knobs, {} if few else OPTIONS.get(row.how, {}))
 
     key, settings = f"{problem.name} | {name} | choice", settings_of(row, m, problem, prepares)
     return cache(key, settings, choose)
@@ -188,44 +178,14 @@ def final(row: Row, m: int, problem: Problem, choice: Any, seed: int,
     return [100 * float(np.mean(found != problem.y_test)), *seconds]
 
 
-def runs_of(name: str, data: str, seeds: int, splits: int, cache: Cache,
-            jobs: int = 1) -> list[list[float]]:  # fmt: skip
+def runs_of(name: str, data: str, cache: Cache) -> list[list[float]]:
     """Error, fit and prediction seconds of every run of a system on a set."""
     row, m, found = ROWS[name], M.get(data, 10), []
-    for split in range(splits if data in TABLE_2 else 1):
+    for split in range(SPLITS if data in TABLE_2 else 1):
         problem = problem_of(data, split)
-        choice = choice_of(name, problem, cache, jobs)
-        print(f"{problem.name}, {name}: {shown_choice(choice)}", flush=True)
-        runs = [split] if data in TABLE_2 else range(seeds if row.how in RANDOM else 1)
+        choice = choice_of(name, problem, cache)
+        runs = [split] if data in TABLE_2 else range(SEEDS[data] if row.how in RANDOM else 1)
         settings = settings_of(row, m, problem, []) | {"choice": choice, "runs": list(runs)}
         run = partial(final, row, m, problem, choice)
-        found += each_seed(cache, f"{problem.name} | {name} | test", settings, run, runs, jobs)
+        found += cache.each(f"{problem.name} | {name} | test", settings, runs, run)
     return found
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sets", nargs="*", choices=[[], *TABLE_1, *TABLE_2], default=[])
-    parser.add_argument("--rows", nargs="+", choices=list(ROWS), metavar="ROW")
-    parser.add_argument("--seeds", type=int)
-    parser.add_argument("--splits", type=int, default=SPLITS)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args(arguments)
-    cache = Cache(options.json)
-    for data in options.sets or (*TABLE_1, *TABLE_2):
-        for name in options.rows or ROWS:
-            if data in TABLE_1 or ROWS[name].table_2:
-                seeds = options.seeds or SEEDS.get(data, 5)
-                found = np.array(runs_of(name, data, seeds, options.splits, cache, options.jobs))
-                std = found[:, 0].std(ddof=1) if len(found) > 1 else 0.0
-                print(
-                    f"  {data}, {name}: {found[:, 0].mean():.2f} +- {std:.2f} % "
-                    f"({len(found)} fits); fit {found[:, 1].mean():.2f} s",
-                    flush=True,
-                )
-
-
-if __name__ == "__main__":
-    main()

@@ -7,49 +7,22 @@ factor in half decades of the mean squared norm of the implicit features, interc
 alpha = factor * norm^2 / n. Sets of more than 10,000 rows choose on so many (`SUBSET`). The test
 split is used by the final fits only, one for each seed.
 
-MNIST: the figures that count are on the first 40,000 training rows, as in the paper.
-
-Run ``LOCLIN_DATA=FOLDER python -m benchmarks.occ_tables table2 [mnist usps letter] --json FILE``.
-A stopped run goes on from its JSON file (one run a file). Figure 2 is in `occ_figures`.
-``... diagnose ... --rows ROW`` prints what tuning on the test split would give, as an explanation.
+MNIST: on the first 40,000 training rows, as in the paper.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import LinearSVC
 from sklearn.utils.extmath import row_norms
 
-from benchmarks.choices import (
-    COARSE,
-    FOLDS,
-    LIMITS,
-    PREPARE,
-    SUBSET,
-    Cache,
-    Case,
-    Knob,
-    Notes,
-    Problem,
-    Search,
-    each_seed,
-    problem_named,
-    quiet,
-    shown_choice,
-    subset,
-    verdict,
-)
 from loclin import LLSVMClassifier
 from loclin.codings import (
     InverseDistanceCoding,
@@ -58,10 +31,23 @@ from loclin.codings import (
     OrthogonalCoding,
     TangentCoding,
 )
+from reproduction.choices import (
+    COARSE,
+    FOLDS,
+    LIMITS,
+    PREPARE,
+    SUBSET,
+    Case,
+    Knob,
+    Search,
+    subset,
+)
+from reproduction.data import Problem
+from reproduction.quick import sized
+from reproduction.store import Cache, Notes
 
-SETS = ("usps", "letter", "mnist")
-COLUMNS = ("mnist", "usps", "letter")  # of the paper's tables
-COUNTED = {"mnist": 40_000}  # the paper's training rows; all of them are printed beside
+SEEDS = sized(5, quick=1)
+COUNTED = {"mnist": 40_000}  # the paper's training rows
 # Where the paper leaves the loss open, CV chooses, beginning with LIBLINEAR's squared hinge.
 LOSS_CHOSEN = ("raw", "codes", "class codes", "lib", "lib local")
 # The paper's anchors are from k-means; CV chooses whether over all rows or over those of a class.
@@ -85,14 +71,13 @@ LEARNERS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """A system: its coding, and for each set the planes or anchors and the paper's error."""
+    """A system: its coding, and for each set the planes or anchors."""
 
     how: str
     coding: Callable[..., Any] | None
-    cells: dict[str, tuple[int, float | None]]
+    planes: dict[str, int]
     knobs: tuple[Knob, ...] = ()
     like: str | None = None  # starts from this row's choice, and keeps its preprocessing
-    on_request: bool = False
 
 
 def g_occ(size: int, seed: int) -> Any:
@@ -119,10 +104,14 @@ def inverse_distance(size: int, seed: int, **knobs: Any) -> Any:
     return InverseDistanceCoding(size, 8, random_state=seed, **knobs)
 
 
-def cells(sizes: Any, *errors: float | None) -> dict[str, tuple[int, float | None]]:
-    """Planes or anchors and errors on the sets, in the order of the paper's columns."""
-    sizes = sizes if isinstance(sizes, tuple) else (sizes,) * 3
-    return dict(zip(COLUMNS, zip(sizes, errors, strict=True), strict=True))
+def planes(mnist: int, usps: int, letter: int) -> dict[str, int]:
+    """Planes on each set, in the order of the paper's columns."""
+    return {"mnist": mnist, "usps": usps, "letter": letter}
+
+
+def anchors(n: int) -> dict[str, int]:
+    """As many anchors on every set."""
+    return planes(n, n, n)
 
 
 LLC, LCC = "Linear SVM + LLC (512)", "Linear SVM + LCC (512)"
@@ -132,34 +121,26 @@ LCC_KNOBS = (Knob("locality", 0.1, 3, 0.01, 3),)
 TANGENTS = (Knob("n_tangents", 16, 2, 8, 64), Knob("scale", 1.0, 3, 0.01, 100))
 # fmt: off
 ROWS = {
-    "Linear SVM": Row("raw", None, cells(0, 12.00, 9.57, 41.77)),
-    "Linear SVM + G-OCC": Row("codes", g_occ, cells((100, 95, 15), 9.25, 7.82, 30.52)),
-    "Linear SVM + C-OCC": Row("class codes", c_occ, cells((100, 95, 16), 7.42, 5.98, 14.95)),
-    "LIB-LLSVM + G-OCC": Row("lib", g_occ, cells((50, 20, 15), 1.72, 4.14, 6.85)),
-    "PEG-LLSVM + G-OCC": Row("peg", g_occ, cells((40, 50, 14), 1.81, 4.38, 9.83)),
-    "LIB-LLSVM + C-OCC": Row("lib", c_occ, cells((90, 80, 16), 1.61, 3.94, 7.35)),
-    "PEG-LLSVM + C-OCC": Row("peg", c_occ, cells((90, 80, 16), 1.74, 4.09, 8.30)),
-    "LL-SVM": Row("llsvm", inverse_distance, cells(100, 1.85, 5.78, 5.32)),
-    LLC: Row("codes", llc, cells(512, 3.69, 5.78, 9.02), LLC_KNOBS),
-    "Linear SVM + LLC (4096)": Row("codes", llc, cells(4096, 2.28, 4.38, 4.12), like=LLC),
-    LCC: Row("codes", lcc, cells(512, 2.64, None, None), LCC_KNOBS),
-    IMPROVED: Row("codes", tangents, cells(512, 1.95, None, None), TANGENTS, LCC),
+    "Linear SVM": Row("raw", None, planes(0, 0, 0)),
+    "Linear SVM + G-OCC": Row("codes", g_occ, planes(100, 95, 15)),
+    "Linear SVM + C-OCC": Row("class codes", c_occ, planes(100, 95, 16)),
+    "LIB-LLSVM + G-OCC": Row("lib", g_occ, planes(50, 20, 15)),
+    "PEG-LLSVM + G-OCC": Row("peg", g_occ, planes(40, 50, 14)),
+    "LIB-LLSVM + C-OCC": Row("lib", c_occ, planes(90, 80, 16)),
+    "PEG-LLSVM + C-OCC": Row("peg", c_occ, planes(90, 80, 16)),
+    "LL-SVM": Row("llsvm", inverse_distance, anchors(100)),
+    LLC: Row("codes", llc, anchors(512), LLC_KNOBS),
+    "Linear SVM + LLC (4096)": Row("codes", llc, anchors(4096), like=LLC),
+    LCC: Row("codes", lcc, {"mnist": 512}, LCC_KNOBS),
+    IMPROVED: Row("codes", tangents, {"mnist": 512}, TANGENTS, LCC),
+    "Linear SVM + LCC (4096)": Row("codes", lcc, {"mnist": 4096}, (), LCC),
+    "Linear SVM + improved LCC (4096)": Row("codes", tangents, {"mnist": 4096}, (), IMPROVED),
     # Not the paper's: what the bias of each plane, which LIB-LLSVM leaves out, is worth.
-    "LIB-LLSVM + G-OCC, local biases": Row(
-        "lib local", g_occ, cells((50, 20, 15), 1.72, 4.14, 6.85), on_request=True),
-    "LIB-LLSVM + C-OCC, local biases": Row(
-        "lib local", c_occ, cells((90, 80, 16), 1.61, 3.94, 7.35), on_request=True),
-    "Linear SVM + LCC (4096)": Row(
-        "codes", lcc, cells(4096, 1.90, None, None), (), LCC, on_request=True),
-    "Linear SVM + improved LCC (4096)": Row(
-        "codes", tangents, cells(4096, 1.64, None, None), (), IMPROVED, on_request=True),
+    "LIB-LLSVM + G-OCC, local biases": Row("lib local", g_occ, planes(50, 20, 15)),
+    "LIB-LLSVM + C-OCC, local biases": Row("lib local", c_occ, planes(90, 80, 16)),
 }
 # fmt: on
-PLANES = {
-    "usps": (5, 10, 20, 40, 60, 80, 95),
-    "letter": (2, 4, 6, 8, 10, 12, 14, 16),
-    "mnist": (10, 30, 50, 70, 90),
-}
+VARIANTS = list(ROWS)[-2:]
 
 
 class System:
@@ -196,7 +177,7 @@ class System:
 
 def passes_of(n: int) -> int:
     """Give the passes of PEG-LLSVM: 1e6 rows, as in the paper, but at most 150 passes."""
-    return min(150, max(10, round(1e6 / n)))
+    return sized(min(150, max(10, round(1e6 / n))), quick=5)
 
 
 def fold_errors(row: Row, size: int, passes: int, X: Any, y: Any, fold: Any, case: Case,
@@ -209,21 +190,6 @@ def fold_errors(row: Row, size: int, passes: int, X: Any, y: Any, fold: Any, cas
     unit, A, B = system.unit(A), system.features(A), system.features(B)
     models = (system.learner(10 ** (k / 2) * unit, passes).fit(A, y[train]) for k in ks)
     return [100 * (1 - model.score(B, y[test])) for model in models]
-
-
-def search_for(name: str, problem: Problem, size: int, jobs: int, notes: Notes) -> Search:
-    """Search on the rows for cross-validation."""
-    row, counted = ROWS[name], problem.counted
-    X, y = subset(problem.X[:counted], problem.y[:counted])
-    return Search(partial(fold_errors, row, size, passes_of(counted)), X, y, jobs, notes)
-
-
-def chosen_by(search: Search, row: Row, start: dict[str, Any] | None) -> dict[str, Any]:
-    """Choose for a row of the table; `start` is the choice of the row that it follows."""
-    prepares = list(PREPARE)
-    if row.coding in (llc, lcc, tangents) and not start:
-        prepares.remove("unit rows, centre")  # their codes do not see where the origin is
-    return search.choose(prepares, row.knobs, options_of(row), start)
 
 
 def options_of(row: Row) -> dict[str, tuple[str, str]]:
@@ -246,18 +212,32 @@ def settings_of(name: str, problem: Problem, size: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def choice_of(name: str, problem: Problem, cache: Cache, jobs: int) -> dict[str, Any]:
+def choice_of(name: str, problem: Problem, cache: Cache) -> dict[str, Any]:
     """Choose by cross-validation, or take what is stored."""
-    row, size = ROWS[name], ROWS[name].cells[problem.name][0]
-    start = choice_of(row.like, problem, cache, jobs) if row.like else None
+    row, size = ROWS[name], ROWS[name].planes[problem.name]
+    start = choice_of(row.like, problem, cache) if row.like else None
     settings = settings_of(name, problem, size) | {"start": start}
     key = f"{problem.name} | {name} | choice"
 
     def choose() -> dict[str, Any]:
-        search = search_for(name, problem, size, jobs, cache.notes(key, settings))
-        return chosen_by(search, row, start)
+        return chosen_by(search_for(row, problem, size, cache.notes(key, settings)), row, start)
 
     return cache(key, settings, choose)
+
+
+def search_for(row: Row, problem: Problem, size: int, notes: Notes) -> Search:
+    """Search on the rows for cross-validation."""
+    counted = problem.counted
+    X, y = subset(problem.X[:counted], problem.y[:counted])
+    return Search(partial(fold_errors, row, size, passes_of(counted)), X, y, notes)
+
+
+def chosen_by(search: Search, row: Row, start: dict[str, Any] | None) -> dict[str, Any]:
+    """Choose for a row of the table; `start` is the choice of the row that it follows."""
+    prepares = list(PREPARE)
+    if row.coding in (llc, lcc, tangents) and not start:
+        prepares.remove("unit rows, centre")  # their codes do not see where the origin is
+    return search.choose(prepares, row.knobs, options_of(row), start)
 
 
 def final_fit(row: Row, size: int, problem: Problem, n: int, choice: Any, seed: int) -> Any:
@@ -280,98 +260,16 @@ def final_fit(row: Row, size: int, problem: Problem, n: int, choice: Any, seed: 
     return 100 * float(np.mean(found != problem.y_test)), *seconds
 
 
-def test_errors(name: str, problem: Problem, size: int, n: int, choice: dict[str, Any], seeds: int,
-                cache: Cache, jobs: int) -> NDArray[Any]:  # fmt: skip
-    """(seeds, 3): error, fit seconds, predict seconds."""
-    settings = settings_of(name, problem, size) | {"choice": choice, "seeds": seeds}
-    run = partial(final_fit, ROWS[name], size, problem, n, choice)
-    key = f"{problem.name} | {name} | n={n}"
-    return np.array(each_seed(cache, key, settings, run, range(seeds), jobs))
-
-
-def n_seeds(name: str, seeds: int, counted: bool) -> int:
-    """At most two where only the order of the rows is random, and for figures beside."""
-    row = ROWS[name]
+def n_seeds(row: Row) -> int:
+    """At most two where only the order of the rows is random."""
     few = row.how in DETERMINISTIC or (row.how, row.coding) == ("codes", g_occ)
-    return min(seeds, (2 if few else seeds) if counted else (1 if row.how == "lib" else 2))
+    return min(SEEDS, 2) if few else SEEDS
 
 
-def table_2(problem: Problem, names: list[str], options: Any, cache: Cache) -> None:
-    """Choose, fit and print, system by system."""
-    seeds, jobs = options.seeds, options.jobs
-    sizes = {problem.counted} if options.counted else {problem.counted, len(problem.X)}
-    for name in names:
-        size, paper = ROWS[name].cells[problem.name]
-        choice = choice_of(name, problem, cache, jobs)
-        print(f"{problem.name}, {name}: {shown_choice(choice)}", flush=True)
-        for n in sorted(sizes):
-            counted = n == problem.counted
-            runs = n_seeds(name, seeds, counted)
-            found = test_errors(name, problem, size, n, choice, runs, cache, jobs)
-            mean, std = found[:, 0].mean(), found[:, 0].std(ddof=1) if runs > 1 else 0.0
-            seconds = found[:, 1:].mean(axis=0)
-            linear = cache.stored.get(f"{problem.name} | Linear SVM | n={n}", {})
-            ratio = seconds / np.mean(linear.get("result", np.full((1, 3), np.nan)), axis=0)[1:]
-            chance = np.sqrt(mean * (100 - mean) / len(problem.y_test))
-            line = (
-                f"  {problem.name}, {name} [{size}], n={n:,}{'' if counted else ' (beside)'}: "
-                f"{mean:.2f} +- {std:.2f} % ({runs} seeds; test split's s.e. {chance:.2f}), "
-                f"{verdict(mean, std, paper)}; fit {seconds[0]:.2f} s ({ratio[0]:.1f} x linear), "
-                f"predict {seconds[1]:.3f} s ({ratio[1]:.1f} x)"
-            )
-            print(line, flush=True)
-
-
-def diagnose(problem: Problem, names: list[str], options: Any, cache: Cache) -> None:
-    """Print what tuning on the test split would give: an explanation, never a result.
-
-    Strengths with every preprocessing (MNIST: with the chosen one) and, for planes, with every
-    number of them: the paper prints the number "which returns the best result".
-    """
-    for name in names:
-        size, paper = ROWS[name].cells[problem.name]
-        chosen = choice_of(name, problem, cache, options.jobs)
-        prepares = [chosen["prepare"]] if problem.name == "mnist" else list(PREPARE)
-        planes = PLANES[problem.name] if ROWS[name].coding in (g_occ, c_occ) else ()
-        strengths = range(chosen["k"] - 3, chosen["k"] + 4)
-        cases = [(size, chosen | {"prepare": p, "k": k}) for p in prepares for k in strengths]
-        cases += [(m, chosen | {"k": k}) for m in planes if m != size for k in strengths]
-        run, key = delayed(quiet(final_fit)), f"{problem.name} | {name} | diagnosis"
-        found = cache(
-            key, settings_of(name, problem, size) | {"choice": chosen, "planes": planes},
-            lambda run=run, name=name, cases=cases: Parallel(options.jobs)(
-                run(ROWS[name], m, problem, problem.counted, case, 0) for m, case in cases
-            ),
-        )  # fmt: skip
-        errors = [row[0] for row in found]
-        m, best = cases[int(np.argmin(errors))]
-        print(
-            f"{problem.name}, {name}, seed 0: {errors[cases.index((size, chosen))]:.2f} % by CV's "
-            f"choice [{size}]; tuned on the test split it would be {min(errors):.2f} % ([{m}], "
-            f"{best['prepare']}, {10 ** (best['k'] / 2):.3g} norm^2/n; {len(cases)} settings); "
-            f"paper {paper:.2f}",
-            flush=True,
-        )
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run the table, or explain it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["table2", "diagnose"])
-    parser.add_argument("sets", nargs="*", choices=[[], *SETS], default=[])
-    parser.add_argument("--rows", nargs="+", choices=list(ROWS), metavar="ROW")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--counted", action="store_true", help="leave out the figures beside")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args(arguments)
-    cache = Cache(options.json)
-    for name in options.sets or SETS:
-        problem = problem_named(name, COUNTED.get(name))
-        told = [n for n in ROWS if ROWS[n].cells[problem.name][1] and not ROWS[n].on_request]
-        run = table_2 if options.what == "table2" else diagnose
-        run(problem, options.rows or told, options, cache)
-
-
-if __name__ == "__main__":
-    main()
+def runs_of(name: str, problem: Problem, n: int, cache: Cache) -> list[list[float]]:
+    """Error, fit and prediction seconds of every seed, on the first n training rows."""
+    row, size, seeds = ROWS[name], ROWS[name].planes[problem.name], n_seeds(ROWS[name])
+    choice = choice_of(name, problem, cache)
+    settings = settings_of(name, problem, size) | {"choice": choice, "seeds": seeds}
+    run = partial(final_fit, row, size, problem, n, choice)
+    return cache.each(f"{problem.name} | {name} | n={n}", settings, range(seeds), run)

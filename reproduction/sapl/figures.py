@@ -1,18 +1,20 @@
 """Figures 1 to 3 of LLC-SAPL: boundaries on two sine signals, accuracy by anchors, by epochs.
 
 With the choices of Table 2, and one seed where nothing else is said. Figure 1 has four anchors and
-chooses on the training signals. Run by ``python -m benchmarks.reproduce "sapl figure"``.
+chooses on the training signals.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.choices import PREPARE, Cache, Problem, quiet
-from benchmarks.reproduce.shapes import grid_of, lines, maps, panel
-from benchmarks.sapl_tables import (
+from reproduction.choices import PREPARE
+from reproduction.data import Problem
+from reproduction.quick import sized
+from reproduction.sapl.tables import (
     ROWS,
     SEEDLESS,
     Row,
@@ -23,10 +25,12 @@ from benchmarks.sapl_tables import (
     problem_of,
     settings_of,
 )
+from reproduction.shapes import grid_of, lines, maps, panel
+from reproduction.store import Cache
 
-M = (2, 5, 10, 20, 40, 60, 80, 100, 140, 180)
-EPOCHS = 20
-SEEDS = 10  # of Figure 1
+M = sized((2, 5, 10, 20, 40, 60, 80, 100, 140, 180), quick=(2, 40))
+EPOCHS = sized(20, quick=3)
+SEEDS = sized(10, quick=1)  # of Figure 1
 ON_SINE, BY_ANCHORS = ("LLSVM", "LLC-SAPL", "Kernel SVM"), ("LLSVM", "LLC-SAPL")
 BY_EPOCHS = ("LLC-SAPL", "LLC-SAPL_lcc")
 
@@ -56,13 +60,11 @@ def figure_1(cache: Cache) -> dict[str, Any]:
     problem, panels = problem_of("sine"), []
     box, points = grid_of(problem.X)
     for name in ON_SINE:
-        choice = choice_of(name, problem, cache, 1)
+        choice = choice_of(name, problem, cache)
         found = cache(
             f"sine | {name} | figure 1",
             settings_of(name, problem) | {"choice": choice, "seeds": SEEDS},
-            lambda name=name, choice=choice: quiet(on_the_sine)(
-                ROWS[name], problem, choice, points
-            ),
+            partial(on_the_sine, ROWS[name], problem, choice, points),
         )  # fmt: skip
         panels.append(found | {"title": f"{name}, {found['title']}"})
     return maps(box, problem.X[::2], problem.y[::2], panels)
@@ -72,12 +74,12 @@ def figure_2(name: str, cache: Cache) -> dict[str, Any]:
     """Test accuracy by anchors, k clipped to m."""
     problem, curves = problem_of(name), {}
     for system in BY_ANCHORS:
-        choice = choice_of(system, problem, cache, 1)
+        choice = choice_of(system, problem, cache)
         curves[system] = cache(
             f"{problem.name} | {system} | figure 2",
             settings_of(system, problem) | {"choice": choice, "m": M},
             lambda system=system, choice=choice: [
-                quiet(accuracy)(ROWS[system], problem, choice, 0, m)[0] for m in M
+                accuracy(ROWS[system], problem, choice, 0, m)[0] for m in M
             ],
         )  # fmt: skip
     return lines(M, curves, "anchors", "test accuracy, %")
@@ -108,13 +110,11 @@ def figure_3(name: str, cache: Cache) -> dict[str, Any]:
     """Objective, in % of that after the first epoch, and accuracy by epoch."""
     problem, curves = problem_of(name), {}
     for system in BY_EPOCHS:
-        choice = choice_of(system, problem, cache, 1)
+        choice = choice_of(system, problem, cache)
         found = cache(
             f"{problem.name} | {system} | figure 3",
             settings_of(system, problem) | {"choice": choice, "epochs": EPOCHS},
-            lambda system=system, choice=choice: quiet(epochs)(
-                ROWS[system], problem, choice, EPOCHS
-            ),
+            partial(epochs, ROWS[system], problem, choice, EPOCHS),
         )  # fmt: skip
         objective, test = np.transpose(found)
         curves[f"{system}, accuracy"] = test.tolist()

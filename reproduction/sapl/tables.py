@@ -4,57 +4,49 @@ Everything is chosen by 5-fold cross-validation on the training split: preproces
 the width of the code or the kernel, the step of the anchors, and a finer strength (`choices`). Sets
 of more than 10,000 rows choose on so many. The test split is used by the final fits only, one for
 each seed. Banana has no test split: each seed draws its own, a third of the rows, and chooses anew
-on the rest. The figures are in `sapl_figures`.
+on the rest.
 
 LCC+SVM is a linear SVM on the localised soft assignment that the other systems use, which is what
 the model becomes with fixed anchors and W = 0; the bandwidth is a factor of "auto" of the coding.
-
-Run ``LOCLIN_DATA=FOLDER python -m benchmarks.sapl_tables table2 [banana usps ...] --json FILE``,
-or ``... table3``. A stopped run goes on from its JSON file (one run a file).
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.extmath import row_norms
 
-from benchmarks.choices import (
+from loclin import LLSVMClassifier, SAPLClassifier
+from loclin.codings import SoftAssignmentCoding
+from loclin.datasets import make_sine
+from reproduction.choices import (
     COARSE,
     FOLDS,
     LIMITS,
     PREPARE,
     SUBSET,
-    Cache,
     Case,
     Knob,
-    Problem,
     Search,
-    each_seed,
-    problem_named,
-    quiet,
-    shown_choice,
     subset,
 )
-from loclin import LLSVMClassifier, SAPLClassifier
-from loclin.codings import SoftAssignmentCoding
-from loclin.datasets import load, make_sine
+from reproduction.data import Problem, load, problem_named
+from reproduction.quick import sized
+from reproduction.store import Cache
 
-SETS = ("banana", "ijcnn1", "usps", "mnist", "letter")
 N_ANCHORS, N_NEIGHBORS = {"sine": 4}, 8  # else 100 anchors
-SEEDS = {"mnist": 3}  # else 10
-PASSES = {"mnist": 40}  # else 200, at most: they end when the objective stays
+SEEDS = sized(10, quick=1)
+MNIST_SEEDS = sized(3, quick=1)
+PASSES = sized(200, quick=5)  # at most: they end when the objective stays
+MNIST_PASSES = sized(40, quick=5)
 BANDWIDTH = Knob("bandwidth", 1.0, 2, 1 / 64, 64)
 STEP = Knob("anchor_lr", 1.0, 2, 1 / 4, 4)
 GAMMA = Knob("gamma", 1.0, 2, 1 / 64, 64)
@@ -62,24 +54,26 @@ GAMMA = Knob("gamma", 1.0, 2, 1 / 64, 64)
 
 @dataclass(frozen=True)
 class Row:
-    """A system, the paper's accuracies on SETS, and what is searched besides the strength."""
+    """A system, and what is searched besides the strength."""
 
     how: str
-    paper: tuple[float, ...]
     knobs: tuple[Knob, ...] = ()
 
 
 ROWS = {
-    "Linear SVM": Row("linear", (55.29, 92.25, 91.87, 91.91, 57.52)),
-    "Kernel SVM": Row("kernel", (91.05, 98.52, 94.86, 97.84, 97.57), (GAMMA,)),
-    "LLSVM": Row("llsvm", (89.71, 96.86, 93.67, 96.50, 95.03), (BANDWIDTH,)),
-    "LLC-SAPL": Row("sapl", (90.82, 98.79, 94.46, 97.67, 97.27), (BANDWIDTH, STEP)),
-    "LCC+SVM": Row("lcc", (89.47, 91.58, 89.43, 80.35, 77.54), (BANDWIDTH,)),
-    "LLC-SAPL_lcc": Row("sapl lcc", (90.15, 95.03, 92.63, 88.27, 86.36), (BANDWIDTH, STEP)),
+    "Linear SVM": Row("linear"),
+    "Kernel SVM": Row("kernel", (GAMMA,)),
+    "LLSVM": Row("llsvm", (BANDWIDTH,)),
+    "LLC-SAPL": Row("sapl", (BANDWIDTH, STEP)),
+    "LCC+SVM": Row("lcc", (BANDWIDTH,)),
+    "LLC-SAPL_lcc": Row("sapl lcc", (BANDWIDTH, STEP)),
 }
 SEEDLESS = ("linear", "kernel")
-# Kernel SVM's prediction seconds over those of LLC-SAPL, in the paper's Table 3.
-RATIOS = dict(zip(SETS, (21, 420, 90, 135, 115), strict=True))
+
+
+def passes_of(problem: str) -> int:
+    """Give the most passes of a fit."""
+    return MNIST_PASSES if problem == "mnist" else PASSES
 
 
 class System:
@@ -89,7 +83,7 @@ class System:
                  n_anchors: int | None = None) -> None:  # fmt: skip
         n_anchors = n_anchors or N_ANCHORS.get(problem, 100)
         self.how, self.seed, self.n, self.knobs = row.how, seed, len(y), dict(knobs)
-        self.passes = PASSES.get(problem, 200)
+        self.passes = passes_of(problem)
         some = X[:: max(1, len(X) // 5000)]
         squares = row_norms(some, squared=True)
         if self.how == "kernel":
@@ -163,20 +157,19 @@ def settings_of(name: str, problem: Problem) -> dict[str, Any]:
     return {
         "how": row.how, "knobs": row.knobs, "prepare": list(PREPARE), "coarse": COARSE,
         "limits": LIMITS, "folds": FOLDS, "cv_rows": SUBSET,
-        "passes": PASSES.get(base, 200), "anchors": [N_ANCHORS.get(base, 100), N_NEIGHBORS],
+        "passes": passes_of(base), "anchors": [N_ANCHORS.get(base, 100), N_NEIGHBORS],
         "shape": problem.X.shape,
     }  # fmt: skip
 
 
-def choice_of(name: str, problem: Problem, cache: Cache, jobs: int) -> dict[str, Any]:
+def choice_of(name: str, problem: Problem, cache: Cache) -> dict[str, Any]:
     """Choose by cross-validation, or take what is stored."""
     row, settings = ROWS[name], settings_of(name, problem)
     key = f"{problem.name} | {name} | choice"
 
     def choose() -> dict[str, Any]:
         X, y = subset(problem.X, problem.y)
-        errors, notes = partial(fold_errors, row, problem.name), cache.notes(key, settings)
-        search = Search(errors, X, y, jobs, notes)
+        search = Search(partial(fold_errors, row, problem.name), X, y, cache.notes(key, settings))
         options = {"loss": ("squared_hinge", "hinge")} if row.how == "linear" else {}
         return search.choose(list(PREPARE), row.knobs, options)
 
@@ -200,39 +193,18 @@ def accuracy(row: Row, problem: Problem, choice: Any, seed: int,
     return [100 * float(model.score(system.seen(B), problem.y_test)), seconds]
 
 
-def table_2(name: str, names: list[str], options: Any, cache: Cache) -> None:
-    """Choose, fit and print, system by system."""
-    seeds = options.seeds or SEEDS.get(name, 10)
-    for system in names:
-        found: list[list[float]] = []
-        for split in range(seeds if name == "banana" else 1):
-            problem = problem_of(name, split)
-            choice = choice_of(system, problem, cache, options.jobs)
-            print(f"{problem.name}, {system}: {shown_choice(choice)}", flush=True)
-            runs = 1 if name == "banana" or ROWS[system].how in SEEDLESS else seeds
-            settings = settings_of(system, problem) | {"choice": choice, "runs": runs}
-            key = f"{problem.name} | {system} | test"
-            run = partial(accuracy, ROWS[system], problem, choice)
-            found += each_seed(cache, key, settings, run, range(split, split + runs), options.jobs)
-        print(line_of(name, system, np.array(found), len(problem.y_test)), flush=True)
-
-
-def line_of(name: str, system: str, found: NDArray[Any], n_test: int) -> str:
-    """Mean, deviation, and where the paper is."""
-    of_set = SETS.index(name)
-    paper, kernel = (ROWS[row].paper[of_set] for row in (system, "Kernel SVM"))
-    mean, runs = found[:, 0].mean(), len(found)
-    std = found[:, 0].std(ddof=1) if runs > 1 else 0.0
-    gap, error, chance = mean - paper, std / np.sqrt(runs), np.sqrt(mean * (100 - mean) / n_test)
-    within = "one standard error of the seeds", "one standard error of the test split"
-    kind = "at or above" if gap >= 0 else "below"
-    if gap < 0 and -gap <= max(error, chance):
-        kind = f"below, within {within[int(-gap > error)]}"
-    return (
-        f"  {name}, {system}: {mean:.2f} +- {std:.2f} % ({runs} fits; s.e. {error:.2f}, of the "
-        f"test split {chance:.2f}); paper {paper:.2f}: {kind} ({gap:+.2f}); its kernel SVM "
-        f"{kernel:.2f} ({mean - kernel:+.2f}); fit {found[:, 1].mean():.1f} s"
-    )
+def runs_of(name: str, data: str, cache: Cache) -> list[list[float]]:
+    """Accuracy and seconds of every run of a system on a set."""
+    row, found = ROWS[name], []
+    seeds = MNIST_SEEDS if data == "mnist" else SEEDS
+    for split in range(seeds if data == "banana" else 1):
+        problem = problem_of(data, split)
+        choice = choice_of(name, problem, cache)
+        runs = 1 if data == "banana" or row.how in SEEDLESS else seeds
+        settings = settings_of(name, problem) | {"choice": choice, "runs": runs}
+        key, run = f"{problem.name} | {name} | test", partial(accuracy, row, problem, choice)
+        found += cache.each(key, settings, range(split, split + runs), run)
+    return found
 
 
 def seconds_of(call: Callable[[], Any], repeats: int = 5) -> float:
@@ -255,11 +227,10 @@ def bare_products(model: Any, X: Any) -> None:
         block @ W[:few].T
 
 
-def predictions(name: str, cache: Cache, jobs: int) -> dict[str, Any]:
+def predictions(problem: Problem, choices: dict[str, Any]) -> dict[str, Any]:
     """Prediction seconds of the chosen SVC and LLC-SAPL, seed 0, one thread."""
-    problem, models, rows = problem_of(name), {}, {}
-    for system in ("Kernel SVM", "LLC-SAPL"):
-        choice = choice_of(system, problem, cache, jobs)
+    models, rows = {}, {}
+    for system, choice in choices.items():
         A, rows[system] = prepared(problem, choice)
         made = System(ROWS[system], problem.name, A, problem.y, choice["knobs"], 0)
         models[system] = made.learner(10 ** (choice["k"] / 2)).fit(A, problem.y)
@@ -275,41 +246,9 @@ def predictions(name: str, cache: Cache, jobs: int) -> dict[str, Any]:
             "kernel": theirs, "n_test": len(X)}  # fmt: skip
 
 
-def table_3(name: str, options: Any, cache: Cache) -> None:
-    """Print prediction times."""
-    problem = problem_of(name)
-    chosen = {s: choice_of(s, problem, cache, options.jobs) for s in ("Kernel SVM", "LLC-SAPL")}
-    found = cache(
-        f"{name} | table 3", settings_of("LLC-SAPL", problem) | {"choices": chosen},
-        lambda: quiet(predictions)(name, cache, options.jobs),
-    )  # fmt: skip
-    print(
-        f"{name}, {found['n_test']:,} rows: LLC-SAPL {found['errors']['LLC-SAPL']:.2f} %, "
-        f"{found['ours']:.4f} s, {found['ours'] / found['bare']:.2f} x its bare products; SVC "
-        f"{found['errors']['Kernel SVM']:.2f} %, {found['support vectors']:,} support vectors, "
-        f"{found['kernel']:.2f} s, {found['kernel'] / found['ours']:.0f} x LLC-SAPL (paper: "
-        f"{RATIOS[name]} x)",
-        flush=True,
-    )
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["table2", "table3"])
-    parser.add_argument("sets", nargs="*", choices=[[], *SETS], default=[])
-    parser.add_argument("--rows", nargs="+", choices=list(ROWS), metavar="ROW")
-    parser.add_argument("--seeds", type=int)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args(arguments)
-    cache = Cache(options.json)
-    for name in options.sets or SETS:
-        if options.what == "table2":
-            table_2(name, options.rows or list(ROWS), options, cache)
-        else:
-            table_3(name, options, cache)
-
-
-if __name__ == "__main__":
-    main()
+def table_3(data: str, cache: Cache) -> dict[str, Any]:
+    """Prediction times with the choices of table 2."""
+    problem = problem_of(data)
+    chosen = {s: choice_of(s, problem, cache) for s in ("Kernel SVM", "LLC-SAPL")}
+    settings = settings_of("LLC-SAPL", problem) | {"choices": chosen}
+    return cache(f"{data} | table 3", settings, partial(predictions, problem, chosen))

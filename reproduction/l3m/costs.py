@@ -14,15 +14,11 @@ classifier that uses it, a stump one.
   median distance of the rows. Where there is no nu-SVM (nu too large for the class), no point.
 
 alpha by 5-fold cross-validation, for each number of regions anew.
-
-``LOCLIN_DATA=FOLDER python -m benchmarks.l3m_figures figure3|figure6 [SET ...] [--json FILE]``
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,29 +30,31 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import NuSVC
 from sklearn.utils.extmath import row_norms
 
-from benchmarks.choices import FOLDS, Cache, quiet
-from benchmarks.l3m_tables import problem_of
 from loclin import L3MClassifier
 from loclin.datasets import make_gaussian_line, make_xor
+from reproduction.choices import FOLDS
+from reproduction.l3m.tables import problem_of
+from reproduction.quick import sized
+from reproduction.store import Cache
 
 PICTURES: dict[str, Callable[..., Any]] = {
     "xor": lambda seed: make_xor(200, std=0.25, random_state=seed),
     "line": lambda seed: make_gaussian_line(200, 4, std=0.1, random_state=seed),
 }
-ALPHAS, MARGINS = (1e-1, 1e-3), (1.0, 10.0, 100.0)
+ALPHAS = sized((1e-1, 1e-3), quick=(1e-1,))
+MARGINS = sized((1.0, 10.0, 100.0), quick=(1.0,))
 TRIED: dict[str, list[dict[str, Any]]] = {
     "convex": [{"loss": "hinge", "alpha": a, "margin": m, "tol": 1e-2}
                for a in ALPHAS for m in MARGINS],
     "online": [{"alpha": a, "margin": m} for a in ALPHAS for m in MARGINS],
     "refined": [{"alpha": a} for a in ALPHAS],
 }  # fmt: skip
-SEEDS = 10
-SETS = ("segment", "banana", "vowel")
-REGIONS = (2, 3, 4, 6, 8, 12, 16)
-STUMPS = (1, 2, 5, 10, 20, 50, 100, 200)
-NUS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5)
-FACTORS = (-6, -5, -4, -3, -2)  # alpha = 10^(k/2) times the mean of ||x||^2, over n
-RUNS = 5
+SEEDS = sized(10, quick=1)
+REGIONS = sized((2, 3, 4, 6, 8, 12, 16), quick=(2, 3))
+STUMPS = sized((1, 2, 5, 10, 20, 50, 100, 200), quick=(1, 5))
+NUS = sized((0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5), quick=(0.1,))
+FACTORS = sized((-6, -5, -4, -3, -2), quick=(-4,))  # alpha = 10^(k/2) mean ||x||^2 / n
+RUNS = sized(5, quick=1)
 
 Point = list[float]  # multiplications, error in %
 
@@ -76,7 +74,7 @@ def training_errors(picture: str, solver: str, cache: Cache) -> list[float]:
         return errors
 
     settings = {"tried": TRIED[solver], "seeds": SEEDS, "rows": 200}
-    return cache(f"{picture} | {solver} | figure 3", settings, quiet(compute))
+    return cache(f"{picture} | {solver} | figure 3", settings, compute)
 
 
 def scaled(name: str) -> tuple[Any, Any, Any, Any]:
@@ -139,40 +137,5 @@ SYSTEMS: dict[str, tuple[Callable[..., list[Point]], Any]] = {
 def cost_and_error(name: str, system: str, cache: Cache) -> list[Point]:
     """Multiplications per prediction, and test error in %, of a system on a set."""
     measure, tried = SYSTEMS[system]
-    return cache(
-        f"{name} | {system} | figure 6", {"tried": tried}, lambda: quiet(measure)(*scaled(name))
-    )
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Print a figure's numbers."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.l3m_figures",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("what", choices=["figure3", "figure6"])
-    parser.add_argument("sets", nargs="*", choices=[[], *PICTURES, *SETS], default=[])
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args(arguments)
-    cache = Cache(options.json)
-    if options.what == "figure3":
-        for picture in options.sets or PICTURES:
-            for solver in TRIED:
-                errors = np.array(training_errors(picture, solver, cache))
-                print(
-                    f"{picture:6} {solver:8} training error {errors.min():.1f} to "
-                    f"{errors.max():.1f} %, median {np.median(errors):.1f} %; perfect on "
-                    f"{np.sum(errors == 0)} of {len(errors)}",
-                    flush=True,
-                )
-        return
-    for name in options.sets or SETS:
-        for system in SYSTEMS:
-            points = cost_and_error(name, system, cache)
-            line = "  ".join(f"{cost:.0f}: {error:.2f}" for cost, error in points)
-            print(f"{name:8} {system:17} {line}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    key = f"{name} | {system} | figure 6"
+    return cache(key, {"tried": tried}, lambda: measure(*scaled(name)))

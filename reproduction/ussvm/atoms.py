@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.choices import Cache, quiet
-from benchmarks.reproduce.shapes import images
 from loclin import USSVMClassifier
-from loclin.datasets import load
+from reproduction.data import load
+from reproduction.shapes import images
+from reproduction.store import Cache
 
 ATOMS, NONZERO, DIGIT, SIDE = 40, 5, 7, 16
 
@@ -47,16 +47,10 @@ def modalities() -> dict[str, Any]:
 
 def figure_2(cache: Cache) -> dict[str, Any]:
     """Ten test images for each of three atoms."""
-    return cache(
-        "figure 2 | usps | curves", {"atoms": ATOMS, "nonzero": NONZERO}, quiet(attributes)
-    )
+    return cache("figure 2 | usps | curves", {"atoms": ATOMS, "nonzero": NONZERO}, attributes)
 
 
 def figure_3(cache: Cache) -> dict[str, Any]:
     """Five images of a digit for each of its three strongest atoms."""
     settings = {"atoms": ATOMS, "nonzero": NONZERO, "digit": DIGIT}
-    return cache("figure 3 | usps | curves", settings, quiet(modalities))
-
-
-# Figure, set, function of a cache, minutes.
-PANELS = [("figure 2", "usps", figure_2, 0.5), ("figure 3", "usps", figure_3, 0.5)]
+    return cache("figure 3 | usps | curves", settings, modalities)

@@ -1,0 +1,1 @@
+"""Every classifier with its default settings, against tuned and default rivals."""

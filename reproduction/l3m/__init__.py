@@ -1,0 +1,1 @@
+"""L3M (Wang and Saligrama, 2013)."""

@@ -1,0 +1,1 @@
+"""ML3 (Fornoni, Caputo and Orabona, 2013)."""

@@ -1,0 +1,1 @@
+"""LL-SVM with orthogonal coordinate coding (Zhang et al., 2011)."""

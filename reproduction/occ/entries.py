@@ -1,0 +1,35 @@
+"""Learning anchor planes (OCC): its table 2, of which table 3 has the times, and figure 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from reproduction.data import problem_named
+from reproduction.entry import Entry, by_column
+from reproduction.occ import figures, tables
+from reproduction.store import Cache
+
+MINUTES = {"usps": 3, "letter": 3, "mnist": 25}
+OWN = ("G-OCC", "C-OCC")
+STAGES = {None: 0, tables.LLC: 1, tables.LCC: 1, tables.IMPROVED: 2}
+
+
+def cell(data: str, row: str, cache: Cache) -> dict[str, Any]:
+    """Errors and times of a system on a set."""
+    problem = problem_named(data, tables.COUNTED.get(data))
+    runs = tables.runs_of(row, problem, problem.counted, cache)
+    return by_column(runs, "error %", "train s", "test s")
+
+
+def entries() -> Iterator[Entry]:
+    """Yield the entries."""
+    for name, row in tables.ROWS.items():
+        for data in row.planes if name not in tables.VARIANTS else ():
+            slow, run = 3 if "LCC (" in name else 1, partial(cell, data, name)
+            yield Entry("occ", "table 2", data, name, run, slow * MINUTES[data], STAGES[row.like],
+                        name.endswith(OWN))  # fmt: skip
+    for data, minutes in MINUTES.items():
+        run = partial(figures.figure_2, data)
+        yield Entry("occ", "figure 2", data, "curves", run, 2 * minutes, 3)

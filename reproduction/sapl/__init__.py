@@ -1,0 +1,1 @@
+"""LLC-SAPL (Mao et al., 2015)."""
