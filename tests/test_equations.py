@@ -26,7 +26,7 @@ ANY_SPELLING = re.compile(
     re.I,
 )
 CANONICAL = re.compile(
-    rf"([Ee]quation|Algorithm|Theorem|Proposition|[Ss]ection)(?: ({NUMBER})|s ({NUMBERS}))"
+    rf"(equation|Equation|Algorithm|Theorem|Proposition|section|Section)(?: ({NUMBER})|s ({NUMBERS}))"
 )
 
 
