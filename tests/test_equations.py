@@ -26,7 +26,8 @@ ANY_SPELLING = re.compile(
     re.I,
 )
 CANONICAL = re.compile(
-    rf"(equation|Equation|Algorithm|Theorem|Proposition|section|Section)(?: ({NUMBER})|s ({NUMBERS}))"
+    rf"(equation|Equation|Algorithm|Theorem|Proposition|section|Section)"
+    rf"(?: ({NUMBER})|s ({NUMBERS}))"
 )
 
 
