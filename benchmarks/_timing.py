@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +23,16 @@ def pinned_threads(n_threads: int) -> Iterator[None]:
     import scipy.linalg.cython_blas  # noqa: F401  (pools can be pinned only once they are loaded)
     import sklearn  # noqa: F401
 
-    wanted = dict.fromkeys(_POOLS, str(n_threads))
-    compiled_threads = numba.get_num_threads()
+    environment, compiled_threads = dict(os.environ), numba.get_num_threads()
+    os.environ.update(dict.fromkeys(_POOLS, str(n_threads)))
     numba.set_num_threads(min(n_threads, numba.config.NUMBA_NUM_THREADS))
     try:
-        with mock.patch.dict(os.environ, wanted), threadpool_limits(n_threads):
+        with threadpool_limits(n_threads):
             yield
     finally:
         numba.set_num_threads(compiled_threads)
+        os.environ.clear()
+        os.environ.update(environment)
 
 
 def clock_for(n_threads: int) -> Callable[[], float]:

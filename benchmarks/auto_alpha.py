@@ -20,9 +20,9 @@ from scipy import sparse
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from benchmarks.choices import PREPROCESSING
 from loclin import ML3Classifier
 from loclin.datasets import load
+from reproduction.choices import PREPROCESSING
 
 NAMES = [
     "letter", "usps", "pendigits", "optdigits", "satimage", "vowel", "segment", "dna", "banana",

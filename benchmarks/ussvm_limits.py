@@ -14,6 +14,8 @@ the sparse codes beside the dense product with the weights ready made, and bytes
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import time
 import warnings
 from pathlib import Path
@@ -26,7 +28,6 @@ from sklearn.metrics import average_precision_score
 from sklearn.svm import LinearSVC
 
 from benchmarks._timing import interleaved, pinned_threads
-from benchmarks.choices import Cache
 from loclin import USSVMClassifier
 from loclin.datasets import load
 from loclin.engine.scores import answer_scores, shared_code_scores
@@ -44,8 +45,11 @@ N_CLASSES, N_NONZERO, N_ROWS, REPEATS = 1000, 5, 4000, 7
 WIDTHS = [64, 128, 256, 512]
 
 
-def new_class() -> dict[str, list[float]]:
-    """Seconds and average precision (in %, on as many rows drawn again) of every way."""
+def new_class() -> dict[str, dict[str, float]]:
+    """Seconds and average precision (in %, on as many rows drawn again) of every way.
+
+    And how many times as long both LinearSVCs take.
+    """
     data: Any = load("isolet")
     X, y = data.X_train.astype(np.float32), data.y_train
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -81,10 +85,18 @@ def new_class() -> dict[str, list[float]]:
             svm.fit(rows, target)
         found[f"LinearSVC, {loss}"] = [time.process_time() - start, svm.coef_[0]]
     rows = draw(1)
+    svms = {f"x {way}": seconds for way, (seconds, _) in found.items() if "LinearSVC" in way}
     return {
-        way: [seconds, 100 * float(average_precision_score(target, rows @ w))]
+        way: {"s": seconds, "AP %": 100 * float(average_precision_score(target, rows @ w))}
+        | {name: svm / seconds for name, svm in svms.items()}
         for way, (seconds, w) in found.items()
     }
+
+
+def predictions() -> dict[str, dict[str, float]]:
+    """`predict` for some numbers of features and both precisions."""
+    tried = itertools.product(WIDTHS, (np.float64, np.float32))
+    return {f"{d} features, {np.dtype(dtype).name}": predict(d, dtype) for d, dtype in tried}
 
 
 def predict(d: int, dtype: Any) -> dict[str, float]:
@@ -119,29 +131,12 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("what", choices=["newclass", "predict"])
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
-    cache = Cache(options.json)
     with pinned_threads(1):
-        if options.what == "newclass":
-            settings = {"rows": [N_POSITIVES, N_NEGATIVES], "atoms": N_ATOMS}
-            found = cache("newclass | isolet", settings, new_class)
-            least = min(v[0] for way, v in found.items() if way.startswith("LinearSVC"))
-            default = found["LinearSVC, squared_hinge"][0]
-            for way, (seconds, ap) in found.items():
-                print(
-                    f"{way}: {seconds:.3f} s, average precision {ap:.1f} %; LinearSVC (default)"
-                    f" takes {default / seconds:.1f} x, the faster of the two {least / seconds:.1f}"
-                    " x",
-                    flush=True,
-                )
-            return found
-        found = {}
-        for d in WIDTHS:
-            for dtype in (np.float64, np.float32):
-                key = f"predict | {d} | {np.dtype(dtype).name}"
-                settings = {"classes": N_CLASSES, "rows": N_ROWS}
-                one = cache(key, settings, lambda d=d, dtype=dtype: predict(d, dtype))
-                found[key] = one
-                print(f"{key}:", ", ".join(f"{way} {v:.4g}" for way, v in one.items()), flush=True)
+        found = new_class() if options.what == "newclass" else predictions()
+    for way, values in found.items():
+        print(f"{way}:", ", ".join(f"{what} {value:.4g}" for what, value in values.items()))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1))
     return found
 
 

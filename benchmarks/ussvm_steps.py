@@ -5,8 +5,8 @@ Nystroem features; usps, satimage; newsgroups20, which has no split, after 100 d
 truncated SVD of its tf-idf). Standardised features in float32, at most 5,000 rows to learn from,
 one thread. Atoms: a quarter and half of the classes, and the default. All else is default.
 
-``LOCLIN_DATA=FOLDER python -m benchmarks.ussvm_steps [isolet ...] --json FILE``. A stopped run goes
-on from its JSON file.
+``LOCLIN_DATA=FOLDER python -m benchmarks.ussvm_steps [isolet ...] --results FOLDER``. A
+stopped run goes on from what the folder has.
 """
 
 from __future__ import annotations
@@ -19,41 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.kernel_approximation import Nystroem
-from sklearn.metrics import average_precision_score
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from benchmarks.choices import Cache, quiet
 from loclin import USSVMClassifier
 from loclin.datasets import load
+from reproduction.runner import undisturbed
+from reproduction.store import Cache
+from reproduction.ussvm.data import mean_ap, preparation
 
 SETS = ["isolet", "letter", "usps", "satimage", "newsgroups20"]
 CODE_LR = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0]
 ATOM_LR = [0.3, 1.0, 3.0]
 MOST_ROWS = 5000
-
-
-def preparation(name: str, n_features: int, seed: int) -> Any:
-    """Return what comes before US-SVM: standardised features, or a coding and these."""
-    if name == "newsgroups20":
-        svd = TruncatedSVD(100, random_state=seed)
-        return make_pipeline(TfidfTransformer(sublinear_tf=True), svd, StandardScaler())
-    steps: list[Any] = [StandardScaler()]
-    if name == "letter":
-        coding = Nystroem(gamma=1 / n_features, n_components=300, random_state=seed)
-        steps += [coding, StandardScaler()]
-    return make_pipeline(*steps)
-
-
-def mean_ap(scores: NDArray[Any], y: NDArray[Any], classes: NDArray[Any]) -> float:
-    """Mean average precision, in %."""
-    each = [average_precision_score(y == label, scores[:, k]) for k, label in enumerate(classes)]
-    return 100 * float(np.mean(each))
 
 
 def held_out(name: str, seed: int) -> tuple[Any, ...]:
@@ -86,6 +63,27 @@ def errors_of(rows: tuple[Any, ...], n_atoms: int | None, steps: tuple[float, fl
     return [found, ap, float(objective), seconds]
 
 
+def study(name: str, seeds: int, cache: Cache) -> None:
+    """Print the errors of every pair of steps on a set."""
+    runs = [held_out(name, seed) for seed in range(seeds)]
+    n_classes = len(np.unique(runs[0][2]))
+    for n_atoms, *steps in product((n_classes // 4, n_classes // 2, None), CODE_LR, ATOM_LR):
+        found = [
+            cache(
+                f"{name} | {n_atoms} | {steps} | {seed}",
+                {"rows": MOST_ROWS},
+                partial(errors_of, rows, n_atoms, tuple(steps), seed),
+            )
+            for seed, rows in enumerate(runs)
+        ]
+        error, ap, objective, seconds = np.mean(found, axis=0)
+        print(
+            f"{name}, {n_atoms or 'default'} atoms, code_lr={steps[0]:g}, atom_lr={steps[1]:g}: "
+            f"error {error:.2f} %, mAP {ap:.2f} %, objective {objective:.4f}, {seconds:.1f} s",
+            flush=True,
+        )
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(
@@ -93,27 +91,11 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("sets", nargs="*", choices=[[], *SETS], default=[])
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--results", type=Path, required=True)
     options = parser.parse_args(arguments)
-    cache = Cache(options.json)
-    for name in options.sets or SETS:
-        runs = [held_out(name, seed) for seed in range(options.seeds)]
-        n_classes = len(np.unique(runs[0][2]))
-        for n_atoms, *steps in product((n_classes // 4, n_classes // 2, None), CODE_LR, ATOM_LR):
-            found = [
-                cache(
-                    f"steps | {name} | {n_atoms} | {steps} | {seed}",
-                    {"rows": MOST_ROWS},
-                    partial(quiet(errors_of), rows, n_atoms, tuple(steps), seed),
-                )
-                for seed, rows in enumerate(runs)
-            ]
-            error, ap, objective, seconds = np.mean(found, axis=0)
-            print(
-                f"{name}, {n_atoms or 'default'} atoms, code_lr={steps[0]:g}, atom_lr={steps[1]:g}:"
-                f" error {error:.2f} %, mAP {ap:.2f} %, objective {objective:.4f}, {seconds:.1f} s",
-                flush=True,
-            )
+    with undisturbed():
+        for name in options.sets or SETS:
+            study(name, options.seeds, Cache(options.results))
 
 
 if __name__ == "__main__":

@@ -17,16 +17,17 @@ def test_a_new_class(monkeypatch, capsys):
         monkeypatch.setattr(ussvm_limits, name, value)
     found = ussvm_limits.main(["newclass"])
     assert len(found) == len(ussvm_limits.WAYS) + 2
-    assert found["40 atoms, all atoms"][1] > 70
-    assert found["LinearSVC, hinge"][1] > 70
-    assert "40 atoms, 5 nonzeros: " in capsys.readouterr().out
+    assert found["40 atoms, all atoms"]["AP %"] > 70
+    assert found["LinearSVC, hinge"]["AP %"] > 70
+    assert found["LinearSVC, hinge"]["x LinearSVC, hinge"] == 1
+    assert "40 atoms, 5 nonzeros: s " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("n_classes", [4, 60])
 def test_prediction(n_classes, monkeypatch):
     for name, value in {"N_CLASSES": n_classes, "N_ROWS": 130, "WIDTHS": [8]}.items():
         monkeypatch.setattr(ussvm_limits, name, value)
-    found = ussvm_limits.main(["predict"])["predict | 8 | float32"]
+    found = ussvm_limits.main(["predict"])["8 features, float32"]
     assert found["bytes dense"] == 8 * 4 * n_classes
     assert found["bytes codes"] == (5 * 8 + 4) * n_classes + 4
     assert min(found.values()) > 0
