@@ -8,7 +8,13 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from loclin.ussvm.codes import CodeProblem, Penalty, solve_problem, with_ones
+from loclin.ussvm.codes import (
+    CodeProblem,
+    NewtonSystem,
+    Penalty,
+    solve_problem,
+    with_ones,
+)
 from loclin.ussvm.solver import pruned
 
 N, D = 70, 5
@@ -41,10 +47,13 @@ class Case:
             self.D[:, 1], self.D[:, 2] = self.D[:, 0], 0
 
     def solve(self, penalty, tol=1e-7):
-        P, Q = with_ones(self.X @ self.D), penalty.quadratic(self.D)
-        problem = CodeProblem(P, self.y, self.w, penalty, Q)
+        problem = self.problem(penalty)
         solve_problem(problem, tol)
         return problem
+
+    def problem(self, penalty):
+        P, Q = with_ones(self.X @ self.D), penalty.quadratic(self.D)
+        return CodeProblem(P, self.y, self.w, penalty, Q)
 
     def objective(self, penalty, z, b):  # equation 5, word for word
         alpha, beta, r, _ = penalty
@@ -84,9 +93,7 @@ def test_the_gap_is_one_at_every_step(variant, strength):
     (alpha, beta), (r, nonnegative), case = strength, VARIANTS[variant], Case()
     penalty = Penalty(alpha, beta, r, nonnegative)
     optimum = case.solve(penalty, 1e-9).objective
-    problem = CodeProblem(
-        with_ones(case.X @ case.D), case.y, case.w, penalty, penalty.quadratic(case.D)
-    )
+    problem = case.problem(penalty)
     measured = 0
     while not problem.solved(1e-6):
         problem.step(0.5)
@@ -95,6 +102,34 @@ def test_the_gap_is_one_at_every_step(variant, strength):
             assert problem.objective >= optimum * (1 - 1e-9)
             assert problem.objective - problem.gap <= optimum * (1 + 1e-9)
     assert 2 <= measured <= problem.n_steps < 25
+
+
+@each(variant=VARIANTS, strength=STRENGTHS)
+def test_a_step_solves_newtons_equations(variant, strength):
+    problem = Case().problem(Penalty(*strength, *VARIANTS[variant]))
+    for _ in range(3):
+        problem.step(0.0)
+    P, y, sigma, (x, s, xi, u, a, c, v) = problem.P, problem.y, problem.sigma, problem.point
+    rng = np.random.default_rng(0)
+    t_s, t_xi, t_u = changes = [rng.normal(size=part.shape) for part in (s, xi, u)]
+    dx, ds, dxi, du, da, dc, dv = NewtonSystem(problem).step(changes)
+    # The equations as they are before any elimination.
+    g, dg = problem.Q @ x - P.T @ (y * a), problem.Q @ dx - P.T @ (y * da)
+    equations = [
+        (s * da + a * ds, t_s),
+        (xi * dc + c * dxi, t_xi),
+        (u * dv + v * du, t_u),
+        (y * (P @ dx) + dxi - ds, -(y * (P @ x) - 1 + xi - s)),
+        (dc, -da),
+        (dv - sigma[:, None] * dg[:-1], sigma[:, None] * g[:-1] + problem.l1 - v),
+        (dg[-1], -g[-1]),
+        (dx[:-1], sigma @ du) if len(sigma) else (dg[:-1], -g[:-1]),
+        (a + c, problem.w),  # kept by the steps before
+        (x[:-1], sigma @ u) if len(sigma) else (0, 0),
+    ]
+    for left, right in equations:
+        size = max(1.0, np.abs(right).max(initial=0.0))
+        np.testing.assert_allclose(left, right, rtol=0, atol=1e-7 * size)
 
 
 def test_a_square_dictionary_without_beta_is_the_svm():
@@ -146,7 +181,7 @@ def test_without_any_penalty_there_is_no_certificate():
     assert not solution.solved(0.5)
 
 
-@each(variant=VARIANTS, alpha=[0.0, 0.05], n_nonzero=[1, 2, 3])
+@each(variant=VARIANTS, alpha=[0.0, 0.05], n_nonzero=[1, 2])
 def test_pruned_codes_are_svms_in_the_span_of_few_good_atoms(variant, alpha, n_nonzero):
     r, nonnegative = VARIANTS[variant]
     case, penalty = Case(), Penalty(alpha, 0.005, r, nonnegative)
