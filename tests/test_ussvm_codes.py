@@ -111,8 +111,8 @@ def test_a_step_solves_newtons_equations(variant, strength):
         problem.step(0.0)
     P, y, sigma, (x, s, xi, u, a, c, v) = problem.P, problem.y, problem.sigma, problem.point
     rng = np.random.default_rng(0)
-    t_s, t_xi, t_u = changes = [rng.normal(size=part.shape) for part in (s, xi, u)]
-    dx, ds, dxi, du, da, dc, dv = NewtonSystem(problem).step(changes)
+    t_s, t_xi, t_u = (rng.normal(size=part.shape) for part in (s, xi, u))
+    dx, ds, dxi, du, da, dc, dv = NewtonSystem(problem).step(t_s, t_xi, t_u)
     # The equations as they are before any elimination.
     g, dg = problem.Q @ x - P.T @ (y * a), problem.Q @ dx - P.T @ (y * da)
     equations = [

@@ -170,8 +170,8 @@ class CodeProblem(Problem):
         subject to    Y P x - 1 + xi = s,    z = sum_j sigma_j u_j,    s, xi, u >= 0.
 
     `xi` are the losses and `s` the slacks of the margins. A code is the sum of k parts times their
-    signs sigma: ``u_1 - u_2``, or ``u_1`` alone where it must not be negative. Where there is no l1
-    term and any sign, the code is free: it has no parts (k = 0).
+    signs sigma: ``u_1 - u_2``, or ``u_1`` alone where it must not be negative. A code that may have
+    any sign, without an l1 term, is free: it has no parts (k = 0).
 
     Parameters
     ----------
@@ -243,19 +243,20 @@ class CodeProblem(Problem):
     def step(self, tol: float) -> None:
         """Take one step; measure the gap where it can be `tol` of the objective."""
         self.n_steps += 1
-        newton, point = NewtonSystem(self), self.point
+        newton = NewtonSystem(self)
+        point = self.point
         mu = point.mean_product()
-        # Predictor: how far the products fall on the way to zero tells where to aim.
-        predictor = newton.step([-p * q for p, q in point.pairs])
+        # Predictor: how far the products fall on the way to zero tells what to aim at.
+        predictor = newton.step(*(-p * q for p, q in point.pairs))
         affine = point.moved(predictor, min(1.0, point.reach(predictor)))
-        target = mu * (affine.mean_product() / mu) ** 3
-        # Corrector: there, less the second-order terms that the predictor has left out.
+        aim = mu * (affine.mean_product() / mu) ** 3
+        # Corrector: with the second-order terms that the predictor has left out.
         most = _SECOND_ORDER * mu
         corrector = newton.step(
-            [
-                target - p * q - np.clip(dp * dq, -most, most)
+            *(
+                aim - p * q - np.clip(dp * dq, -most, most)
                 for (p, q), (dp, dq) in zip(point.pairs, predictor.pairs, strict=True)
-            ]
+            )
         )
         point = point.moved(corrector, min(1.0, _REACH * point.reach(corrector)))
         self.point = point
@@ -356,7 +357,9 @@ class NewtonSystem:
 
     def __init__(self, problem: CodeProblem) -> None:
         self.problem = problem
-        point, P, y = problem.point, problem.P, problem.y
+        point = problem.point
+        P = problem.P
+        y = problem.y
         self.r_p = y * (P @ point.x) - 1.0 + point.xi - point.s
         self.g = problem.Q @ point.x - P.T @ (y * point.a)
         self.r_d = problem.sigma[:, None] * self.g[:-1] + problem.l1 - point.v
@@ -377,30 +380,35 @@ class NewtonSystem:
         schur[np.diag_indices_from(schur)] += _JITTER
         self.factor = linalg.cho_factor(schur, overwrite_a=True)
 
-    def step(self, changes: list[NDArray[np.float64]]) -> Iterate:
-        """Return the step that changes the products of the pairs by t_s, t_xi and t_u."""
-        t_s, t_xi, t_u = changes
-        problem, Theta, H, E = self.problem, self.Theta, self.H, self.E
-        _, s, xi, u, a, c, v = problem.point
-        P, y, sigma = problem.P, problem.y, problem.sigma
-        rho = t_s / a - t_xi / c - self.r_p
-        eta = t_u / u - self.r_d
+    def step(
+        self,
+        t_s: NDArray[np.float64],
+        t_xi: NDArray[np.float64],
+        t_u: NDArray[np.float64],
+    ) -> Iterate:
+        """Return the step that changes the products of the pairs by these."""
+        point = self.problem.point
+        sigma = self.problem.sigma
+        P = self.problem.P
+        y = self.problem.y
+        rho = t_s / point.a - t_xi / point.c - self.r_p
+        eta = t_u / point.u - self.r_d
         h = -self.g
         if len(sigma):
-            h[:-1] = E[:-1] * (sigma @ (H * eta))
-        right = h + P.T @ (y * Theta * rho)
+            h[:-1] = self.E[:-1] * (sigma @ (self.H * eta))
+        right = h + P.T @ (y * self.Theta * rho)
         dx = linalg.cho_solve(self.factor, right / self.scale) / self.scale
-        da = Theta * (rho - y * (P @ dx))
-        dg = h - E * dx
-        du = H * (eta - sigma[:, None] * dg[:-1])
+        da = self.Theta * (rho - y * (P @ dx))
+        dg = h - self.E * dx
+        du = self.H * (eta - sigma[:, None] * dg[:-1])
         return Iterate(
             x=dx,
-            s=(t_s - s * da) / a,
-            xi=(t_xi + xi * da) / c,
+            s=(t_s - point.s * da) / point.a,
+            xi=(t_xi + point.xi * da) / point.c,
             u=du,
             a=da,
             c=-da,
-            v=(t_u - v * du) / u,
+            v=(t_u - point.v * du) / point.u,
         )
 
 

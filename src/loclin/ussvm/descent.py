@@ -170,14 +170,13 @@ class DictionaryDescent:
 
     def _batches(self, rows: Rows, batch_size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """Yield random batches; several are gathered at once."""
-        X, y, weights, _ = rows
-        order = rng.permutation(len(y))
-        row_bytes = max(1, X.shape[1] * X.dtype.itemsize)
+        order = rng.permutation(len(rows.y))
+        row_bytes = max(1, rows.X.shape[1] * rows.X.dtype.itemsize)
         size = batch_size * max(1, _GATHERED_BYTES // (batch_size * row_bytes))
-        for first in range(0, len(y), size):
+        for first in range(0, len(order), size):
             some = order[first : first + size]
-            signs = signs_of(y[some], len(self.u)).astype(X.dtype)
-            gathered = Batch(X[some], signs, weights[some])
+            signs = signs_of(rows.y[some], len(self.u)).astype(rows.X.dtype)
+            gathered = Batch(rows.X[some], signs, rows.weights[some])
             if len(some) <= batch_size:
                 yield gathered
                 continue
@@ -225,7 +224,7 @@ class DictionaryDescent:
         slopes *= batch.signs
         slopes *= (batch.weights / -batch.weights.size)[:, None]
         if self.positive_weight != 1:
-            dtype = losses.dtype.type
+            dtype = batch.signs.dtype.type
             by_sign = np.where(batch.signs > 0, dtype(self.positive_weight), dtype(1))
             slopes *= by_sign
             losses *= by_sign
@@ -289,15 +288,15 @@ def first_atoms(
     The main directions of the differences between each class and the rest; and random rows less
     their mean, where there are more atoms than these directions.
     """
-    X, y, weights, _ = rows
-    w = (weights / weights.sum(dtype=np.float64)).astype(X.dtype)
-    signs = signs_of(y, n_scorers).astype(X.dtype)
+    X = rows.X
+    w = (rows.weights / rows.weights.sum(dtype=np.float64)).astype(X.dtype)
+    signs = signs_of(rows.y, n_scorers).astype(X.dtype)
     differences = _product(w[:, None] * (signs - w @ signs), X)
-    _, _, atoms = np.linalg.svd(differences, full_matrices=False)
-    atoms = atoms[:n_atoms]
+    atoms = np.linalg.svd(differences, full_matrices=False)[2][:n_atoms]
     n_rows = n_atoms - len(atoms)
     if n_rows:
-        drawn = X[rng.choice(len(y), n_rows, replace=n_rows > len(y))]
+        n = X.shape[0]
+        drawn = X[rng.choice(n, n_rows, replace=n_rows > n)]
         drawn = drawn if isinstance(drawn, np.ndarray) else drawn.toarray()
         # A little noise: no two are equal, and none is zero.
         noise = rng.standard_normal(drawn.shape, X.dtype)

@@ -78,7 +78,9 @@ class CodeSolver:
             Where a gap stays above `tol` (at least 1e-8).
         """
         tol = max(self.tol, _SMALLEST_GAP)
-        codes, intercepts, gaps = [], [], []
+        codes = []
+        intercepts = []
+        gaps = []
         for problem in problems:
             with threads_for(products_of(problem)):
                 solve_problem(problem, tol)
