@@ -10,8 +10,8 @@ from benchmarks import ussvm_limits
 
 def test_a_new_class(monkeypatch, capsys):
     rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(21), 20)
-    X = rng.normal(size=(21, 30))[y] + rng.normal(size=(420, 30))
+    y = np.repeat(np.arange(21), 12)
+    X = rng.normal(size=(21, 30))[y] + rng.normal(size=(252, 30))
     monkeypatch.setattr(ussvm_limits, "load", lambda name: SimpleNamespace(X_train=X, y_train=y))
     for name, value in {"N_NEGATIVES": 900, "N_POSITIVES": 100, "N_ATOMS": [40]}.items():
         monkeypatch.setattr(ussvm_limits, name, value)

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from loclin import USSVMClassifier
+from loclin.ussvm import codes as ussvm_codes
 from loclin.ussvm import many_rows as ussvm_rows
 from loclin.ussvm.codes import CodeProblem, Penalty, solve_problem, with_ones
 from loclin.ussvm.many_rows import ManyRowsProblem, code_problems
@@ -108,12 +109,14 @@ def test_one_side_only_needs_no_code(sign):
     assert not many.code.any()
 
 
-def test_without_any_penalty_it_ends():
+def test_without_any_penalty_it_ends(monkeypatch):
+    monkeypatch.setattr(ussvm_codes, "MOST_STEPS", 100)
     P, y, w, atoms = case(0.0, noise=0.0)
-    rows = P[:1500], y[:1500], w[:1500], atoms
+    rows = P[:1000], y[:1000], w[:1000], atoms
     _, many = both(rows, Penalty(0.0, 0.0, 1.0, False), 1e-4)
     solve_problem(many, 1e-4)
     assert not many.solved(0.5)
+    assert many.n_steps >= 100
 
 
 def test_many_rows_are_taken_so_by_the_classifier(monkeypatch):
