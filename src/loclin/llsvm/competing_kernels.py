@@ -17,13 +17,25 @@ import numpy as np
 
 from loclin.engine.codes import add_batch, code_gram, code_scores, product_room
 from loclin.engine.jit import jit
-from loclin.engine.rows import gather, row_buffer
-from loclin.llsvm.dual_kernels import SWEEPS
+from loclin.engine.rows import gather
+from loclin.llsvm.dual_kernels import AT_REST, SWEEPS, no_sums, to_the_front, workspace
 
 
 @jit
 def solve_row(curve, slopes, label, bound, ordered, new):
-    """Minimise ``curve/2 ||a||^2 + slopes . a`` over the row's constraints, into `new`."""
+    """Minimise ``curve/2 ||a||^2 + slopes . a`` over the row's constraints, into `new`.
+
+    Parameters
+    ----------
+    curve : float
+    slopes : ndarray of shape (s,)
+    label : int
+        The row's class, y_i.
+    bound : float
+        C_i.
+    ordered, new : ndarray of shape (s,)
+        Overwritten; `ordered` is room.
+    """
     s = slopes.shape[0]
     for y in range(s):
         ordered[y] = slopes[y]
@@ -49,26 +61,37 @@ def _lead(scores, label):
 
 
 @jit
-def competing_pass(X, codes, labels, bounds, active, a, all_scores, W, b, g, squares, limit, block,
-                   local, extra):  # fmt: skip
-    """Visit the active rows in the order given; drop idle ones that lead by far.
+def competing_pass(problem, state, active, limit):
+    """Visit the active rows once; drop those with dual variables of zero that lead by far.
 
-    `limit` is the largest violation of the pass before. `all_scores` gets the scores met. Returns
-    how many rows stay active (moved to the front), and the largest violation of this pass.
+    Parameters
+    ----------
+    problem : Problem
+        Its loss is the hinge.
+    state : State
+        Changed in place.
+    active : ndarray of shape (n_active,)
+        Rows, in the order of the visits; those that stay active are moved to the front.
+    limit : float
+        Largest violation of optimality in the pass before; infinite where none is dropped.
+
+    Returns
+    -------
+    kept : int
+        How many rows stay active.
+    worst : float
+        Largest violation of this pass.
     """
-    s = a.shape[1]
-    one = b.dtype.type(1)
-    buffer = row_buffer(X, block, W.shape[1])
-    responses = np.empty((block, b.shape[0]), b.dtype)
-    scores, steps = np.empty((block, s), b.dtype), np.empty((block, s), b.dtype)
-    gram, some_codes = (
-        np.empty((block, block), b.dtype),
-        np.empty((block, b.shape[0] // s), b.dtype),
+    X, codes, labels, bounds, squares, _, block, intercepts = problem
+    a, all_scores, weights = state
+    W, b, g = weights
+    s, one, sums = a.shape[1], b.dtype.type(1), no_sums(b)
+    local, extra = b.dtype.type(intercepts.local), b.dtype.type(intercepts.extra)
+    buffer, some_codes, responses, scores, kernel, steps, before, settled = workspace(
+        X, weights, block
     )
-    room = product_room(X, codes, block, b.shape[0] // s)
-    before, settled = np.empty((block, s)), np.empty(block, np.bool_)
+    room = product_room(X, codes, block, some_codes.shape[1])
     slopes, ordered, new = np.empty(s), np.empty(s), np.empty(s)
-    no_sums = np.empty((0, 0), b.dtype)
     kept, worst = 0, 0.0
     for first in range(0, active.shape[0], block):
         rows = active[first : min(first + block, active.shape[0])]
@@ -76,7 +99,7 @@ def competing_pass(X, codes, labels, bounds, active, a, all_scores, W, b, g, squ
         gather(X, rows, buffer)
         code_scores(X, rows, buffer, codes, W, one, b, responses, scores)
         if n > 1:
-            code_gram(X, rows, buffer, codes, local, extra, some_codes, gram)
+            code_gram(X, rows, buffer, codes, local, extra, some_codes, kernel)
         moved = False
         for sweep in range(SWEEPS if n > 1 else 1):
             for i in range(n):
@@ -97,35 +120,33 @@ def competing_pass(X, codes, labels, bounds, active, a, all_scores, W, b, g, squ
                     slopes[y] = scores[i, y] + (y != label) - curve * a[row, y]
                 solve_row(curve, slopes, label, bounds[row], ordered, new)
                 for y in range(s):
-                    change = b.dtype.type(new[y] - a[row, y])
-                    if change != 0:
+                    step = b.dtype.type(new[y] - a[row, y])
+                    if step != 0:
                         a[row, y] = new[y]
                         moved = True
                         if sweep == 0 and a[row, label] > 0.0:
-                            worst = max(worst, abs(float(change)) * curve)
+                            worst = max(worst, abs(float(step)) * curve)
                         if n > 1:
                             for k in range(n):
-                                scores[k, y] += change * gram[i, k]
+                                scores[k, y] += step * kernel[i, k]
         if moved:
             for i in range(n):
                 for y in range(s):
                     steps[i, y] = a[rows[i], y] - before[i, y]
-            add_batch(X, rows, buffer, codes, steps, W, b, g, one, no_sums, one, local, room)
-        for i in range(n):  # those that stay to the front; the others take their places
-            if not settled[i]:
-                active[first + i], active[kept] = active[kept], active[first + i]
-                kept += 1
+            add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, room)
+        kept = to_the_front(active, first, n, settled, kept)
     return kept, worst
 
 
 @jit
-def competing_losses_and_gap(labels, all_scores, a, bounds):
+def competing_losses_and_gap(problem, state):
     """Sum of weighted losses, and of what each row adds to the duality gap."""
+    labels, bounds, a, scores = problem.y, problem.bounds, state.dual, state.scores
     total, gap = 0.0, 0.0
-    for i in range(labels.shape[0]):
-        value = bounds[i] * max(0.0, 1.0 - _lead(all_scores[i], labels[i]))
+    for i in range(a.shape[0]):
+        value = bounds[i] * max(0.0, 1.0 - _lead(scores[i], labels[i]))
         total += value
         gap += value
         for y in range(a.shape[1]):
-            gap += a[i, y] * (all_scores[i, y] + (y != labels[i]))
+            gap += a[i, y] * (scores[i, y] + (y != labels[i]))
     return total, gap

@@ -15,18 +15,30 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
 
-from loclin.engine.codes import squared_norms
+from loclin.engine.codes import Intercepts, squared_norms
+from loclin.engine.iterates import Weights
 from loclin.engine.losses import Loss
+from loclin.engine.procedure import LocalModels, Procedure
 from loclin.engine.rows import as_models, compiled_form, weights_for
 from loclin.llsvm.competing_kernels import competing_losses_and_gap, competing_pass
-from loclin.llsvm.dual_kernels import dual_pass, losses_and_gap, set_scores, set_weights
+from loclin.llsvm.dual_kernels import (
+    Problem,
+    State,
+    dual_pass,
+    losses_and_gap,
+    set_scores,
+    set_weights,
+)
+
+Matrix: TypeAlias = NDArray[np.floating] | sparse.csr_matrix
 
 # Rows that share a block of the kernel, where all models are scored by one product.
 _BLOCK = 32
@@ -34,12 +46,12 @@ _BLOCK = 32
 _CHECKED = 64
 
 
-def _block_size(X: Any, codes: Any) -> int:
+def _block_size(X: Matrix, codes: Matrix) -> int:
     """Return a block where its kernel costs no more than the scores of its rows, else 1."""
     if sparse.issparse(X):
         return 1
     width, m = X.shape[1], codes.shape[1]
-    used = codes.nnz / codes.shape[0] if sparse.issparse(codes) else m
+    used = codes.nnz / codes.shape[0] if isinstance(codes, sparse.csr_matrix) else m
     return _BLOCK if m + width <= 2 * used * width else 1
 
 
@@ -50,41 +62,69 @@ class DualProblem(ABC):
     ----------
     X : {ndarray, csr} of shape (n, d)
     codes : {ndarray, csr} of shape (n, m)
-    n_scorers : int
+    labels : ndarray of shape (n,)
+        Classes of the scores, 0 .. s - 1; of a single score, 1 and 0.
+    dual : ndarray of shape (n, s)
+        Dual variables to start from, in units of their bounds ``w_i / (alpha sum w)``.
     weights : ndarray of shape (n,)
         Positive.
     alpha : float
+    loss : Loss
     local, extra : bool
         Are there local intercepts; is there a global one. Both are penalised.
     """
 
-    dual: NDArray[Any]
-
-    def __init__(self, X: Any, codes: Any, n_scorers: int, weights: NDArray[Any], alpha: float,
-                 *, local: bool, extra: bool) -> None:  # fmt: skip
+    def __init__(
+        self,
+        X: Matrix,
+        codes: Matrix,
+        labels: NDArray[np.integer],
+        dual: NDArray[np.floating],
+        weights: NDArray[np.floating],
+        alpha: float,
+        *,
+        loss: Loss,
+        local: bool,
+        extra: bool,
+    ) -> None:
         n, m = codes.shape
-        self.is_sparse, self.n_models = sparse.issparse(X), m
-        self.alpha, self.extra = alpha, X.dtype.type(extra)
-        self.bounds = weights.astype(np.float64) / (alpha * weights.sum(dtype=np.float64))
-        self.W, self.b = weights_for(X, n_scorers * m), np.zeros(n_scorers * m, X.dtype)
-        self.g = np.zeros(n_scorers, X.dtype)
-        self._data = compiled_form(X), compiled_form(codes)
-        self._flags = X.dtype.type(local), self.extra
-        self._block = _block_size(X, codes)
-        self._squares = np.empty(n)
-        squared_norms(*self._data, 0, *self._flags, self._squares)
-        self._squares = np.maximum(self._squares, np.finfo(np.float64).tiny)
-        self._scores = np.zeros((n, n_scorers))
-        self._active, self._n_active = np.arange(n), n
+        s = dual.shape[1]
+        self.is_sparse = sparse.issparse(X)
+        self.n_models = m
+        self.alpha = alpha
+        self.problem = Problem(
+            X=compiled_form(X),
+            codes=compiled_form(codes),
+            y=labels.astype(np.int32),
+            bounds=weights.astype(np.float64) / (alpha * weights.sum(dtype=np.float64)),
+            squares=np.empty(n),
+            loss=int(loss),
+            block=_block_size(X, codes),
+            intercepts=Intercepts(local, extra),
+        )
+        self.state = State(
+            dual=dual * self.problem.bounds[:, None],
+            scores=np.zeros((n, s)),
+            weights=Weights(weights_for(X, s * m), np.zeros(s * m, X.dtype), np.zeros(s, X.dtype)),
+        )
+        self._set_squares()
+        if dual.any():
+            self.set_weights()
+        self._active = np.arange(n)
+        self._n_active = n
         self.gap = np.inf
 
+    @property
     @abstractmethod
-    def _visit(self, active: NDArray[Any], limited: bool) -> int:
-        """Visit these rows once; return how many stay active, at the front."""
+    def relative_dual(self) -> NDArray[np.float64]:
+        """Dual variables in units of their bounds, to start from at another alpha."""
 
     @abstractmethod
-    def _slopes(self) -> NDArray[Any]:
-        """Dual variables with the signs of the targets, (n, s): W is their sum of features."""
+    def _visit(self, active: NDArray[np.intp], limited: bool) -> int:
+        """Visit these rows once; return how many stay active, at the front.
+
+        `limited` allows to drop rows.
+        """
 
     @abstractmethod
     def _losses_and_gap(self) -> tuple[float, float]:
@@ -110,86 +150,135 @@ class DualProblem(ABC):
     def check(self) -> float:
         """Return the exact objective, with weights free of rounding; set the exact `gap`."""
         self.set_weights()
-        set_scores(*self._data, self.W, self.b, self.g, _CHECKED, self.extra, self._scores)
+        set_scores(self.problem, self.state, _CHECKED)
         objective, self.gap = self._objective_and_gap()
         return objective
 
     def set_weights(self) -> None:
         """Let the weights be what the dual variables mean."""
-        set_weights(*self._data, self._slopes(), self.W, self.b, self.g, _CHECKED, self._flags[0])
+        set_weights(self.problem, self.state, _CHECKED)
 
-    @property
-    def relative_dual(self) -> NDArray[Any]:
-        """Dual variables in units of their bounds, to start from at another alpha."""
-        return (self.dual.T / self.bounds).T
+    def models(self) -> Weights:
+        """View the weights as models (s, m, d), with their intercepts (s, m) and (s,)."""
+        W, b, g = self.state.weights
+        m = self.n_models
+        return Weights(as_models(W, self.is_sparse, m), b.reshape(-1, m), g)
+
+    def _set_squares(self) -> None:
+        problem = self.problem
+        local, extra = np.array(problem.intercepts, self.state.weights.b.dtype)
+        squared_norms(problem.X, problem.codes, 0, local, extra, problem.squares)
+        np.maximum(problem.squares, np.finfo(np.float64).tiny, out=problem.squares)
 
     def _objective_and_gap(self) -> tuple[float, float]:
-        norm = sum(float(np.vdot(w, w)) for w in (self.W, self.b, self.g * self.extra))
+        W, b, g = self.state.weights
+        norm = sum(float(np.vdot(w, w)) for w in (W, b, g))
         losses, gap = self._losses_and_gap()
         return self.alpha * (0.5 * norm + losses), self.alpha * gap
 
 
 class BinaryDual(DualProblem):
-    """One score against zero: `target` (n,) has +1 and -1.
+    """One score against zero.
 
-    `start` (n,) are dual variables in units of their bounds ``w_i / (alpha sum w)``.
+    Parameters
+    ----------
+    target : ndarray of shape (n,)
+        +1 and -1.
+    start : ndarray of shape (n,) or None
+        Magnitudes of the dual variables in units of their bounds.
+    X, codes, weights, alpha, loss, local, extra
+        As for `DualProblem`.
     """
 
-    def __init__(self, X: Any, codes: Any, target: NDArray[Any], weights: NDArray[Any],
-                 alpha: float, loss: Loss, *, local: bool, extra: bool,
-                 start: NDArray[Any] | None = None) -> None:  # fmt: skip
-        super().__init__(X, codes, 1, weights, alpha, local=local, extra=extra)
-        self.target, self.loss = target.astype(np.float64), int(loss)
+    def __init__(
+        self,
+        X: Matrix,
+        codes: Matrix,
+        target: NDArray[np.floating],
+        weights: NDArray[np.floating],
+        alpha: float,
+        loss: Loss,
+        *,
+        local: bool,
+        extra: bool,
+        start: NDArray[np.float64] | None = None,
+    ) -> None:
+        dual = np.zeros(len(target)) if start is None else start * target
+        super().__init__(
+            X, codes, target > 0, dual[:, None], weights, alpha, loss=loss, local=local, extra=extra
+        )
         self._limits = np.inf, -np.inf
-        self.dual = np.zeros(len(target)) if start is None else start * self.bounds
-        if start is not None:
-            self.set_weights()
 
-    def _visit(self, active: NDArray[Any], limited: bool) -> int:
-        limits = np.array(self._limits if limited else (np.inf, -np.inf))
-        kept, high, low = dual_pass(
-            *self._data, self.target, self.bounds, self.loss, active, self.dual, self._scores,
-            self.W, self.b, self.g, self._squares, limits, self._block, *self._flags,
-        )  # fmt: skip
+    @property
+    def relative_dual(self) -> NDArray[np.float64]:
+        """Magnitudes of the dual variables, (n,), in units of their bounds."""
+        return np.abs(self.state.dual[:, 0]) / self.problem.bounds
+
+    def _visit(self, active: NDArray[np.intp], limited: bool) -> int:
+        limits = self._limits if limited else (np.inf, -np.inf)
+        kept, high, low = dual_pass(self.problem, self.state, active, *limits)
         self._limits = high if high > 0 else np.inf, low if low < 0 else -np.inf
         return kept
 
-    def _slopes(self) -> NDArray[Any]:
-        return (self.dual * self.target)[:, None]
-
     def _losses_and_gap(self) -> tuple[float, float]:
-        return losses_and_gap(self.loss, self._scores, self.target, self.dual, self.bounds)
+        return losses_and_gap(self.problem, self.state)
 
 
 class CompetingDual(DualProblem):
-    """Classes that compete, hinge loss: `labels` (n,) are 0 .. s - 1; `start` is (n, s)."""
+    """Classes that compete, hinge loss.
 
-    def __init__(self, X: Any, codes: Any, labels: NDArray[Any], n_classes: int,
-                 weights: NDArray[Any], alpha: float, *, local: bool, extra: bool,
-                 start: NDArray[Any] | None = None) -> None:  # fmt: skip
-        super().__init__(X, codes, n_classes, weights, alpha, local=local, extra=extra)
-        self.labels, self._limit = labels, np.inf
-        self.dual = np.zeros((len(labels), n_classes))
-        if start is not None:
-            self.dual += start * self.bounds[:, None]
-            self.set_weights()
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+        0 .. s - 1.
+    start : ndarray of shape (n, s) or None
+        Dual variables in units of their bounds.
+    X, codes, weights, alpha, local, extra
+        As for `DualProblem`.
+    """
 
-    def _visit(self, active: NDArray[Any], limited: bool) -> int:
-        kept, worst = competing_pass(
-            *self._data, self.labels, self.bounds, active, self.dual, self._scores, self.W, self.b,
-            self.g, self._squares, self._limit if limited else np.inf, self._block, *self._flags,
-        )  # fmt: skip
+    def __init__(
+        self,
+        X: Matrix,
+        codes: Matrix,
+        labels: NDArray[np.integer],
+        n_classes: int,
+        weights: NDArray[np.floating],
+        alpha: float,
+        *,
+        local: bool,
+        extra: bool,
+        start: NDArray[np.float64] | None = None,
+    ) -> None:
+        dual = np.zeros((len(labels), n_classes)) if start is None else start
+        super().__init__(
+            X, codes, labels, dual, weights, alpha, loss=Loss.HINGE, local=local, extra=extra
+        )
+        self._limit = np.inf
+
+    @property
+    def relative_dual(self) -> NDArray[np.float64]:
+        """Dual variables, (n, s), in units of their bounds."""
+        return self.state.dual / self.problem.bounds[:, None]
+
+    def _visit(self, active: NDArray[np.intp], limited: bool) -> int:
+        limit = self._limit if limited else np.inf
+        kept, worst = competing_pass(self.problem, self.state, active, limit)
         self._limit = worst if worst > 0 else np.inf
         return kept
 
-    def _slopes(self) -> NDArray[Any]:
-        return self.dual
-
     def _losses_and_gap(self) -> tuple[float, float]:
-        return competing_losses_and_gap(self.labels, self._scores, self.dual, self.bounds)
+        return competing_losses_and_gap(self.problem, self.state)
 
 
-class DualFit:
+@dataclass(frozen=True, kw_only=True)
+class DualModels(LocalModels):
+    """Local models, and how far each problem is from its solution."""
+
+    dual_gap: NDArray[np.float64]  # shape: (n_problems,), in units of the objective
+
+
+class DualFit(Procedure):
     """Problems of all scorers side by side, each iteration one pass of every unfinished one.
 
     Parameters
@@ -201,45 +290,67 @@ class DualFit:
     n_jobs : int or None
         Threads over the problems; the result does not depend on it.
     keep_dual : bool
-        Keep what the next fit can start from.
+        Keep the dual variables of every problem for the next fit.
     """
 
-    def __init__(self, problems: Sequence[DualProblem], tol: float, rng: np.random.Generator,
-                 n_jobs: int | None = None, *, keep_dual: bool = False) -> None:  # fmt: skip
-        self.problems, self.tol, self.keep_dual = problems, tol, keep_dual
+    def __init__(
+        self,
+        problems: Sequence[DualProblem],
+        tol: float,
+        rng: np.random.Generator,
+        n_jobs: int | None = None,
+        *,
+        keep_dual: bool = False,
+    ) -> None:
+        self.problems = problems
+        self.tol = tol
+        self.keep_dual = keep_dual
         seeds = rng.integers(2**63, size=len(problems))
         self.generators = [np.random.default_rng(seed) for seed in seeds]
         self.objectives = np.zeros(len(problems))
-        n_threads = min(effective_n_jobs(n_jobs), len(problems))
-        self.map = ThreadPoolExecutor(n_threads).map if n_threads > 1 else map
+        self.n_threads = min(effective_n_jobs(n_jobs), len(problems))
+
+    @property
+    def products(self) -> float:
+        """Small: the threads of a product are left as they are."""
+        return 0.0
 
     @property
     def gap(self) -> float:
         """The largest duality gap as a part of its objective; infinite while one is not known."""
-        gaps = [problem.gap for problem in self.problems]
+        gaps = np.array([problem.gap for problem in self.problems])
         return float(np.max(gaps / np.maximum(self.objectives, np.finfo(float).tiny)))
 
     def iterate(self, *, average: bool) -> float:
         """Pass once over the active rows of every unsolved problem; sum of the objectives."""
-        open_ = [
-            k for k, problem in enumerate(self.problems)
+        unsolved = [
+            k
+            for k, problem in enumerate(self.problems)
             if not problem.gap <= self.tol * self.objectives[k]
-        ]  # fmt: skip
-        passes = self.map(lambda k: self.problems[k].iterate(self.generators[k], self.tol), open_)
-        self.objectives[open_] = list(passes)
+        ]
+        if self.n_threads == 1:
+            found = [self._pass(k) for k in unsolved]
+        else:
+            with ThreadPoolExecutor(self.n_threads) as pool:
+                found = list(pool.map(self._pass, unsolved))
+        self.objectives[unsolved] = found
         return float(self.objectives.sum())
 
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of the model as it stands."""
+    def result(self, *, final: bool = False) -> DualModels:
+        """Return the models as they stand, with exact gaps."""
         for k, problem in enumerate(self.problems):
             if problem.gap == np.inf:
                 self.objectives[k] = problem.check()
-        found = {
-            "local_coef_": [as_models(p.W, p.is_sparse, p.n_models) for p in self.problems],
-            "local_intercept_": [p.b.reshape(-1, p.n_models) for p in self.problems],
-            "intercept_": [p.g * p.extra for p in self.problems],
-        }
-        return {name: np.concatenate(parts) for name, parts in found.items()} | {
-            "dual_gap_": np.array([p.gap for p in self.problems]),
-            "_dual": [p.relative_dual for p in self.problems] if self.keep_dual else None,
-        }
+        if self.keep_dual:
+            self.kept = [problem.relative_dual for problem in self.problems]
+        fitted = [problem.models() for problem in self.problems]
+        return DualModels(
+            local_coef=np.concatenate([W for W, _, _ in fitted]),
+            local_intercept=np.concatenate([b for _, b, _ in fitted]),
+            intercept=np.concatenate([g for _, _, g in fitted]),
+            alpha=self.problems[0].alpha,
+            dual_gap=np.array([problem.gap for problem in self.problems]),
+        )
+
+    def _pass(self, k: int) -> float:
+        return self.problems[k].iterate(self.generators[k], self.tol)

@@ -1,161 +1,269 @@
-"""Compiled loops of dual coordinate descent for one binary problem on implicit features.
+"""Compiled loops of dual coordinate descent on implicit features.
 
-With kernel K of the features ``code (x) [x; 1]``, bounds C and targets y = +-1, the dual is
+With kernel K of the features ``code (x) [x; 1]`` and bounds C, dual variables a (n, s) give the
+weights ``W_y = sum_i a_iy code_i (x) x``, which are kept beside them. For a binary problem (s = 1)
+with targets y = +-1, a_i has the sign of y_i, and the dual is, in ``c_i = y_i a_i``,
 
-    min over 0 <= a <= C     1/2 sum_ik a_i a_k y_i y_k K_ik - sum_i a_i            (hinge)
-    min over 0 <= a          the same + sum_i a_i^2 / (4 C_i)                       (squared hinge)
+    min  1/2 sum_ik K_ik a_i a_k + sum_i (D_i c_i^2 / 2 - c_i)    subject to 0 <= c_i <= U_i
 
-and W = sum_i a_i y_i code_i (x) x is kept beside a.
+with U = C, D = 0 for the hinge and U infinite, D = 1 / (2 C) for the squared hinge.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from loclin.engine.codes import add_batch, code_gram, code_scores, product_room
+from loclin.engine.codes import Intercepts, add_batch, code_gram, code_scores, product_room
+from loclin.engine.iterates import Progress, Weights
 from loclin.engine.jit import jit
 from loclin.engine.losses import Loss, loss_conjugate, loss_value
 from loclin.engine.rows import gather, row_buffer
+from loclin.engine.targets import sign_of
 
-_HINGE = int(Loss.HINGE)
+_HINGE, _SQUARED_HINGE = int(Loss.HINGE), int(Loss.SQUARED_HINGE)
 # Sweeps over a block of rows whose kernel is at hand.
 SWEEPS = 3
+# The weights are as they stand, times no scale.
+AT_REST = Progress(t=0.0, scale=1.0, c=0.0, n_averaged=0.0)
+
+
+class Problem(NamedTuple):
+    """What the loops read: rows and settings.
+
+    `X` and `codes` are arrays, or the three arrays of a CSR matrix, as `compiled_form` gives them.
+    """
+
+    X: NDArray | tuple[NDArray, ...]  # shape: (n, d)
+    codes: NDArray | tuple[NDArray, ...]  # shape: (n, m)
+    y: NDArray[np.int32]  # shape: (n,); classes 0 .. s - 1, or 1 and 0 in a binary problem
+    bounds: NDArray[np.float64]  # shape: (n,); C, positive
+    squares: NDArray[np.float64]  # shape: (n,); the diagonal of K, positive
+    loss: int  # a `Loss`
+    block: int  # rows that share a block of K
+    intercepts: Intercepts
+
+
+class State(NamedTuple):
+    """What the loops change."""
+
+    dual: NDArray[np.float64]  # shape: (n, s)
+    scores: NDArray[np.float64]  # shape: (n, s); as last met
+    weights: Weights
+
+
+class Workspace(NamedTuple):
+    """Room for a block of k rows, in the dtype of X; their dual variables are float64."""
+
+    rows: NDArray  # shape: (k, d); empty for sparse rows
+    codes: NDArray  # shape: (k, m)
+    responses: NDArray  # shape: (k, s m)
+    scores: NDArray  # shape: (k, s)
+    kernel: NDArray  # shape: (k, k)
+    steps: NDArray  # shape: (k, s); what the visit adds to the dual variables
+    before: NDArray[np.float64]  # shape: (k, s); dual variables at its start
+    settled: NDArray[np.bool_]  # shape: (k,); rows that seem to stay at a bound
 
 
 @jit
-def _projected(slope, a, bound):
+def workspace(X, weights, k):
+    """Return room for k rows of `X`."""
+    W, b, g = weights
+    s = g.shape[0]
+    return Workspace(
+        row_buffer(X, k, W.shape[1]),
+        np.empty((k, b.shape[0] // s), b.dtype),
+        np.empty((k, b.shape[0]), b.dtype),
+        np.empty((k, s), b.dtype),
+        np.empty((k, k), b.dtype),
+        np.empty((k, s), b.dtype),
+        np.empty((k, s)),
+        np.empty(k, np.bool_),
+    )
+
+
+@jit
+def no_sums(b):
+    """Return empty sums, as nothing is averaged."""
+    nothing = np.empty(0, b.dtype)
+    return Weights(nothing.reshape((0, 0)), nothing, nothing)
+
+
+@jit
+def to_the_front(active, first, n, settled, kept):
+    """Move the rows of a block of n that stay active behind the `kept` first; count them too.
+
+    Parameters
+    ----------
+    active : ndarray of shape (n_active,)
+        Rows; the block begins at `first`.
+    settled : ndarray of shape (k,)
+        Which rows of the block do not stay.
+    """
+    for i in range(n):
+        if not settled[i]:
+            active[first + i], active[kept] = active[kept], active[first + i]
+            kept += 1
+    return kept
+
+
+@jit
+def box_and_diagonal(loss, bound):
+    """U and D of a row with C = `bound`."""
+    if loss == _HINGE:
+        return bound, 0.0
+    if loss != _SQUARED_HINGE:
+        raise ValueError("unknown loss")
+    return math.inf, 0.5 / bound
+
+
+@jit
+def _projected(slope, c, upper):
     """Slope of the dual that the bounds leave."""
-    if a <= 0.0:
+    if c <= 0.0:
         return min(slope, 0.0)
-    return max(slope, 0.0) if a >= bound else slope
+    return max(slope, 0.0) if c >= upper else slope
 
 
 @jit
-def dual_pass(X, codes, target, bounds, loss, active, a, all_scores, W, b, g, squares, limits,
-              block, local, extra):  # fmt: skip
-    """Visit the active rows in the order given; drop those that seem settled at a bound.
+def dual_pass(problem, state, active, high, low):
+    """Visit the active rows of a binary problem once; drop those that seem settled at a bound.
 
     Blocks of rows are scored together, and their kernel tells how each step changes the others, so
     that a visit is exact coordinate descent; where a kernel block would cost more than it saves
     (few models a row, sparse rows), blocks are single rows.
 
-    `limits` are the largest and smallest projected slopes of the pass before; `all_scores` (n, 1)
-    gets the scores met. Returns how many rows stay active (moved to the front of `active`), and the
-    limits of this pass.
+    Parameters
+    ----------
+    problem : Problem
+    state : State
+        Changed in place.
+    active : ndarray of shape (n_active,)
+        Rows, in the order of the visits; those that stay active are moved to the front.
+    high, low : float
+        Largest and smallest projected slopes of the pass before; infinite where none is dropped.
+
+    Returns
+    -------
+    kept : int
+        How many rows stay active.
+    high, low : float
+        Largest and smallest projected slopes of this pass.
     """
-    high, low = -math.inf, math.inf
-    one = b.dtype.type(1)
-    buffer = row_buffer(X, block, W.shape[1])
-    responses = np.empty((block, b.shape[0]), b.dtype)
-    scores = np.empty((block, 1), b.dtype)
-    steps = np.empty((block, 1), b.dtype)
-    gram, some_codes = np.empty((block, block), b.dtype), np.empty((block, b.shape[0]), b.dtype)
-    room = product_room(X, codes, block, b.shape[0])
-    before = np.empty(block)
-    settled = np.empty(block, np.bool_)
-    no_sums = np.empty((0, 0), b.dtype)
-    kept = 0
+    X, codes, y, bounds, squares, loss, block, intercepts = problem
+    dual, all_scores, weights = state
+    W, b, g = weights
+    buffer, some_codes, responses, scores, kernel, steps, before, settled = workspace(
+        X, weights, block
+    )
+    room = product_room(X, codes, block, some_codes.shape[1])
+    one, sums = b.dtype.type(1), no_sums(b)
+    local, extra = b.dtype.type(intercepts.local), b.dtype.type(intercepts.extra)
+    limit_high, limit_low = high, low
+    high, low, kept = -math.inf, math.inf, 0
     for first in range(0, active.shape[0], block):
         rows = active[first : min(first + block, active.shape[0])]
         n = rows.shape[0]
         gather(X, rows, buffer)
         code_scores(X, rows, buffer, codes, W, one, b, responses, scores)
         if n > 1:
-            code_gram(X, rows, buffer, codes, local, extra, some_codes, gram)
+            code_gram(X, rows, buffer, codes, local, extra, some_codes, kernel)
         moved = False
         for sweep in range(SWEEPS if n > 1 else 1):
             for i in range(n):
                 row = rows[i]
                 if sweep == 0:
-                    before[i], settled[i] = a[row], False
+                    before[i, 0], settled[i] = dual[row, 0], False
                     scores[i, 0] += extra * g[0]
                     all_scores[row, 0] = scores[i, 0]
                 elif settled[i]:
                     continue
-                bound = bounds[row] if loss == _HINGE else math.inf
-                curve = 0.0 if loss == _HINGE else 0.5 / bounds[row]
-                slope = target[row] * scores[i, 0] - 1.0 + curve * a[row]
+                sign = sign_of(y[row], 0, 1)
+                upper, diagonal = box_and_diagonal(loss, bounds[row])
+                c = sign * dual[row, 0]
+                slope = sign * scores[i, 0] - 1.0 + diagonal * c
                 if sweep == 0:
-                    if (a[row] <= 0.0 and slope > limits[0]) or (
-                        a[row] >= bound and slope < limits[1]
-                    ):
+                    if (c <= 0.0 and slope > limit_high) or (c >= upper and slope < limit_low):
                         settled[i] = True
                         continue
-                    projected = _projected(slope, a[row], bound)
+                    projected = _projected(slope, c, upper)
                     high, low = max(high, projected), min(low, projected)
-                new = min(max(a[row] - slope / (squares[row] + curve), 0.0), bound)
-                change = b.dtype.type((new - a[row]) * target[row])
-                if change != 0:
-                    a[row] = new
+                new = sign * min(max(c - slope / (squares[row] + diagonal), 0.0), upper)
+                step = b.dtype.type(new - dual[row, 0])
+                if step != 0:
+                    dual[row, 0] = new
                     moved = True
                     if n > 1:
                         for k in range(n):
-                            scores[k, 0] += change * gram[i, k]
+                            scores[k, 0] += step * kernel[i, k]
         if moved:
             for i in range(n):
-                steps[i, 0] = (a[rows[i]] - before[i]) * target[rows[i]]
-            add_batch(X, rows, buffer, codes, steps, W, b, g, one, no_sums, one, local, room)
-        for i in range(n):  # those that stay to the front; the others take their places
-            if not settled[i]:
-                active[first + i], active[kept] = active[kept], active[first + i]
-                kept += 1
+                steps[i, 0] = dual[rows[i], 0] - before[i, 0]
+            add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, room)
+        kept = to_the_front(active, first, n, settled, kept)
     return kept, high, low
 
 
 @jit
-def set_weights(X, codes, slopes, W, b, g, block, local):
-    """Write the weights that the dual variables mean, free of the rounding of all the steps.
-
-    ``slopes`` (n, s) are the dual variables with the signs of the targets.
-    """
+def set_weights(problem, state, block):
+    """Write the weights that the dual variables mean, free of the rounding of all the steps."""
+    X, codes, intercepts = problem.X, problem.codes, problem.intercepts
+    dual, _, weights = state
+    W, b, g = weights
     W[:] = 0
     b[:] = 0
     g[:] = 0
-    one, s = b.dtype.type(1), slopes.shape[1]
-    buffer = row_buffer(X, block, W.shape[1])
-    room = product_room(X, codes, block, b.shape[0] // s)
-    some, no_sums = np.empty((block, s), b.dtype), np.empty((0, 0), b.dtype)
-    order = np.arange(slopes.shape[0])
+    room = workspace(X, weights, block)
+    buffer, steps = room.rows, room.steps
+    products = product_room(X, codes, block, room.codes.shape[1])
+    sums = no_sums(b)
+    order = np.arange(dual.shape[0])
     found = 0
-    for row in range(slopes.shape[0]):
-        if slopes[row].any():
+    for row in range(dual.shape[0]):
+        if dual[row].any():
             order[found] = row
             found += 1
     for first in range(0, found, block):
         rows = order[first : min(first + block, found)]
         gather(X, rows, buffer)
         for i in range(rows.shape[0]):
-            for y in range(s):
-                some[i, y] = slopes[rows[i], y]
-        add_batch(X, rows, buffer, codes, some, W, b, g, one, no_sums, one, local, room)
+            for k in range(g.shape[0]):
+                steps[i, k] = dual[rows[i], k]
+        add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, products)
 
 
 @jit
-def set_scores(X, codes, W, b, g, block, extra, all_scores):
-    """Write the scores of all rows, (n, s)."""
-    one, s = b.dtype.type(1), all_scores.shape[1]
-    buffer = row_buffer(X, block, W.shape[1])
-    responses = np.empty((block, b.shape[0]), b.dtype)
-    scores = np.empty((block, s), b.dtype)
+def set_scores(problem, state, block):
+    """Write the scores of all rows."""
+    X, codes = problem.X, problem.codes
+    _, all_scores, weights = state
+    W, b, g = weights
+    one, extra = b.dtype.type(1), b.dtype.type(problem.intercepts.extra)
+    room = workspace(X, weights, block)
+    buffer, responses, scores = room.rows, room.responses, room.scores
     order = np.arange(all_scores.shape[0])
     for first in range(0, order.shape[0], block):
         rows = order[first : min(first + block, order.shape[0])]
         gather(X, rows, buffer)
         code_scores(X, rows, buffer, codes, W, one, b, responses, scores)
         for i in range(rows.shape[0]):
-            for y in range(s):
-                all_scores[rows[i], y] = scores[i, y] + extra * g[y]
+            for k in range(g.shape[0]):
+                all_scores[rows[i], k] = scores[i, k] + extra * g[k]
 
 
 @jit
-def losses_and_gap(loss, all_scores, target, a, bounds):
+def losses_and_gap(problem, state):
     """Sum of weighted losses, and of what each row adds to the duality gap (Fenchel-Young)."""
+    y, bounds, loss = problem.y, problem.bounds, problem.loss
+    dual, scores = state.dual, state.scores
     total, gap = 0.0, 0.0
-    for i in range(a.shape[0]):
-        margin = target[i] * all_scores[i, 0]
+    for i in range(dual.shape[0]):
+        sign = sign_of(y[i], 0, 1)
+        c, margin = sign * dual[i, 0], sign * scores[i, 0]
         value = bounds[i] * loss_value(loss, margin)
         total += value
-        gap += value + bounds[i] * loss_conjugate(loss, -a[i] / bounds[i]) + a[i] * margin
+        gap += value + bounds[i] * loss_conjugate(loss, -c / bounds[i]) + c * margin
     return total, gap
