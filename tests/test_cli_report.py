@@ -23,10 +23,9 @@ TUNED = Tuned({}, 0.1, 5, 100, 3, 0.1, 80, 8.0)
 def row(model, wrong, cost, n=1000, notes=()):
     """One result: the rows that are wrong are the first ``wrong`` ones."""
     low, high = interval(wrong, n)
-    return Result(
-        model, model.startswith("ML3"), model == "Majority", wrong / n, low, high, 0.5, 100,
-        cost * 1e-6, n, 2000, {}, TUNED, np.arange(n) < wrong, notes=notes,
-    )  # fmt: skip
+    own, baseline, seconds = model.startswith("ML3"), model == "Majority", cost * 1e-6
+    measured = (wrong / n, low, high, 0.5, 100, seconds, n, 2000)
+    return Result(model, own, baseline, *measured, {}, TUNED, np.arange(n) < wrong, notes=notes)
 
 
 def report(*rows, name="d"):

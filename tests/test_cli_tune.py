@@ -173,9 +173,12 @@ def test_slow_models_are_tuned_on_no_fewer_rows_than_a_pilot(fits):
 def test_watch_is_told_of_each_candidate(fits):
     fits.errors = lambda drawn: {None: 8, 1: 9, 2: 4}[drawn.get("a")]
     told = []
-    system = System("fake", lambda seed: None, {"a": [1, 2]})
-    tune(system, np.zeros((100, 1)), np.arange(100) % 2, Shape(100, 1), Settings(budget=1.0),
-         lambda tried, error: told.append((tried, error)))  # fmt: skip
+
+    def callback(tried, error):
+        told.append((tried, error))
+
+    system, settings = System("fake", lambda seed: None, {"a": [1, 2]}), Settings(budget=1.0)
+    tune(system, np.zeros((100, 1)), np.arange(100) % 2, Shape(100, 1), settings, callback)
     assert [tried for tried, _ in told] == [1, 2, 3]
     assert told[-1][1] == 0.2
 
