@@ -21,7 +21,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 BLANK = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
          tokenize.ENCODING, tokenize.ENDMARKER}  # fmt: skip
 
-# From the cellar to the roof: a folder (or a file beside the folders) imports from those before it.
+# A folder, or a file beside the folders, imports from those before it.
 FLOORS = [
     ["engine"],  # compiled loops, loaders, scores, descent: knows no paper
     ["fitting"],  # from data to a fitted model

@@ -62,7 +62,7 @@ class Breaking:
         return objective
 
     def learn(self, *arguments):
-        objective = self.inner.learn(*arguments)
+        self.inner.learn(*arguments)
         if self.error is None:
             return np.inf
         raise self.error
@@ -91,14 +91,17 @@ class Callback:
         self._raise_at("teardown")
 
 
+def broken(start, error):
+    return lambda *arguments, **options: Breaking(start(*arguments, **options), error)
+
+
 def breaks(error):
     """Let procedures break, and train."""
 
     def fail(model, X, y, monkeypatch):
         for name in ("_start", "_start_stream"):
             start = getattr(type(model), name)
-            broken = lambda self, *a, start=start, **k: Breaking(start(self, *a, **k), error)  # noqa: E731
-            monkeypatch.setattr(type(model), name, broken)
+            monkeypatch.setattr(type(model), name, broken(start, error))
         return model.fit(X, y)
 
     return fail
@@ -183,7 +186,7 @@ def state_of(model):
 
 
 def check_failure(model, failure, form, monkeypatch):
-    """The failed call leaves every attribute what it was: the same object, with the same content."""
+    """A failed call leaves every attribute what it was: the same object, the same content."""
     fail, error = failure
     X, y = rows(form)
     if fail in CALLBACKS and not hasattr(CallbackSupportMixin, "set_callbacks"):
@@ -233,9 +236,7 @@ def test_a_failed_fit_leaves_a_fitted_model_as_it_was(name, failure, form, fitte
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", MODELS)
-def test_a_fit_that_goes_on_and_fails_leaves_what_it_went_on_from(
-    name, form, fitted, monkeypatch
-):
+def test_a_fit_that_goes_on_and_fails_leaves_what_it_went_on_from(name, form, fitted, monkeypatch):
     model = deepcopy(fitted[name, form]).set_params(warm_start=True)
     X, y = rows(form)
     model.fit(X, y)  # keeps what the next fit needs
@@ -263,9 +264,9 @@ def test_an_interrupted_stream_goes_on_as_if_nothing_had_been(name, error, form,
     model = clone(MODELS[name]).partial_fit(X[:40], y[:40], classes=[0, 1])
     twin = deepcopy(model)
     said = model.decision_function(X)
+    model._stream = Breaking(model._stream, error)
+    before = dict(vars(model))
     with pytest.raises(ValueError if error is None else type(error)):
-        model._stream = Breaking(model._stream, error)
-        before = dict(vars(model))
         model.partial_fit(X[40:], y[40:])
     assert vars(model) == before
     model._stream = model._stream.inner

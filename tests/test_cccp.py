@@ -21,7 +21,7 @@ def data():
 
 
 def settings(**changed):
-    values = {"alpha": 0.05, "n_models": M, "p": 1.5, "loss": LOSSES["hinge"],
+    values = {"alpha": 0.05, "n_models": M, "p": 1.5, "loss": int(LOSSES["hinge"]),
               "batch_size": 1, "penalize_intercept": True, "revive": False}  # fmt: skip
     return CCCPSettings(**(values | changed))
 
@@ -114,9 +114,9 @@ def run_both(data, s, kind=np.asarray, n_iterations=3, average_last=False, s0=1.
 
 
 def assert_same(solver, plain):
-    W = as_models(solver.W, solver.is_sparse, M)
+    W = as_models(solver.weights.W, solver.is_sparse, M)
     np.testing.assert_allclose(W, plain.W, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(solver.b.reshape(C, M), plain.b, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(solver.weights.b.reshape(C, M), plain.b, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
@@ -137,8 +137,8 @@ def test_batch_of_one_is_algorithm_2(data, p, kind):
         {"alpha": 1e-3},
         {"penalize_intercept": False},
         {"revive": True},
-        {"loss": LOSSES["squared_hinge"], "alpha": 0.5},
-        {"loss": LOSSES["logistic"]},
+        {"loss": int(LOSSES["squared_hinge"]), "alpha": 0.5},
+        {"loss": int(LOSSES["logistic"])},
     ],
     ids=str,
 )

@@ -7,12 +7,14 @@ import pytest
 from scipy import sparse
 
 from loclin.engine.codes import (
+    Intercepts,
     add_batch,
     code_gram,
     code_scores,
     product_room,
     squared_norms,
 )
+from loclin.engine.iterates import Progress, Weights
 from loclin.engine.jit import jit
 from loclin.engine.rows import as_models, compiled_form, gather, row_buffer, weights_for
 
@@ -35,11 +37,11 @@ def scores_of(X, rows, codes, W, scale, b, s):
 
 
 @jit
-def add(X, rows, codes, slopes, W, b, g, unit, sum_W, c, local):
-    buffer = row_buffer(X, len(rows), W.shape[1])
+def add(X, rows, codes, slopes, weights, sums, progress, intercepts):
+    buffer = row_buffer(X, len(rows), weights.W.shape[1])
     gather(X, rows, buffer)
-    room = product_room(X, codes, len(rows), len(b) // len(g))
-    add_batch(X, rows, buffer, codes, slopes, W, b, g, unit, sum_W, c, local, room)
+    room = product_room(X, codes, len(rows), len(weights.b) // len(weights.g))
+    add_batch(X, rows, buffer, codes, slopes, weights, sums, progress, intercepts, room)
 
 
 @jit
@@ -104,25 +106,26 @@ def test_scores(case, dtype):
     case.same(got, np.einsum("nsm,nsm->ns", case.codes[ROWS], responses))
 
 
-@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("intercepts", [Intercepts(True, False), Intercepts(False, True)])
 @pytest.mark.parametrize("summing", [True, False])
 @pytest.mark.parametrize("n_moved", [0, 3, 6])  # loops for few rows, a product for many
-def test_additions(case, dtype, n_moved, summing, local):
+def test_additions(case, dtype, n_moved, summing, intercepts):
     X, codes = case.parts
     W, models = case.weights(1)
-    sum_W, sums = case.weights(2) if summing else (np.empty((0, 0), dtype), None)
-    b, g = np.ones(S * M, dtype), np.ones(S, dtype)
+    sum_W, sums = case.weights(2) if summing else (W[:0], None)
+    weights = Weights(W, np.ones(S * M, dtype), np.ones(S, dtype))
     slopes = np.random.default_rng(3).normal(size=(len(ROWS), S)).astype(dtype)
     slopes[n_moved:, 1] = 0  # other scorers move by all rows
     before, before_sums = models.copy(), None if sums is None else sums.copy()
-    add(X, ROWS, codes, slopes, W, b, g, dtype(0.5), sum_W, dtype(7.0), local)
+    progress = Progress(t=0.0, scale=2.0, c=7.0, n_averaged=0.0)
+    add(X, ROWS, codes, slopes, weights, Weights(sum_W, *weights[1:]), progress, intercepts)
     some, rows = case.codes[ROWS], case.dense[ROWS]
     update = 0.5 * np.einsum("ns,nsm,nd->smd", slopes, some, rows)
     case.same(models, before + update)
     if summing:
         case.same(sums, before_sums + 7 * update)
-    case.same(b, 1 + local * np.einsum("ns,nsm->sm", slopes, some).ravel())
-    case.same(g, 1 + slopes.sum(axis=0))
+    case.same(weights.b, 1 + intercepts.local * np.einsum("ns,nsm->sm", slopes, some).ravel())
+    case.same(weights.g, 1 + intercepts.extra * slopes.sum(axis=0))
 
 
 @pytest.mark.parametrize("extra", [0.0, 1.0])

@@ -56,6 +56,7 @@ def test_the_documentation_builds_without_warnings(tmp_path):
 
     docs = tmp_path / "docs"  # pages of the reference are written beside
     shutil.copytree(ROOT / "docs", docs, ignore=shutil.ignore_patterns("_build", "generated"))
+    shutil.copytree(ROOT / "tests/extending", tmp_path / "tests/extending")
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
     found = subprocess.run([*command, str(docs), str(tmp_path / "html")], capture_output=True)
     assert found.returncode == 0, found.stderr.decode()

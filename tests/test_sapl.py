@@ -16,10 +16,12 @@ import loclin
 from loclin import LLSVMClassifier
 from loclin.codings import SoftAssignmentCoding
 from loclin.datasets import make_sine
+from loclin.engine.codes import Intercepts
 from loclin.engine.losses import LOSSES
 from loclin.engine.rows import as_models
-from loclin.engine.sgd import SGDSettings
-from loclin.sapl.descent import SAPL
+from loclin.engine.sgd import SGD
+from loclin.engine.sgd_pass import PassSettings
+from loclin.sapl.anchors import LearnedAnchors
 
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 SAPLClassifier = partial(loclin.SAPLClassifier, alpha="scale")
@@ -84,6 +86,16 @@ def objective_of(model, X, y):
     return model.alpha_ / 2 * square + plain_risk(scores_of(model, X)[1], labels, model.loss)
 
 
+def settings_of(alpha, loss, batch_size, local=True, penalize_intercept=False):
+    return PassSettings(alpha, int(LOSSES[loss]), batch_size, False, Intercepts(local, False),
+                        penalize_intercept)  # fmt: skip
+
+
+def solver_from(X, s, coding, settings, anchor_lr, bandwidth_lr, n_at_rest):
+    anchors = LearnedAnchors(coding, X.dtype, anchor_lr, bandwidth_lr, n_at_rest)
+    return SGD(X, s, len(anchors.V), settings, anchors)
+
+
 # Rows and a state at random: W, b, V and the logarithm of the bandwidth; the solver there.
 N, D, M, K = 30, 4, 11, 3
 
@@ -101,10 +113,10 @@ class Problem:
         W = scale * rng.normal(size=(s, M, self.X.shape[1]))
         b = scale * rng.normal(size=(s, M)) * self.linear
         self.start = W, b, V, np.log([0.3])
-        self.settings = SGDSettings(0.3, LOSSES[loss], batch, False, self.linear, False, penalized)
+        self.settings = settings_of(0.3, loss, batch, self.linear, penalized)
         self.seen = kind(self.X) if self.linear else self.X, kind(self.Z), self.y, self.weights
         coding = SoftAssignmentCoding(M, K, 0.3, V).fit(self.Z)
-        self.solver = SAPL(self.seen[0], s, coding, self.settings, *rates, n_start)
+        self.solver = solver_from(self.seen[0], s, coding, self.settings, *rates, n_start)
         self.solver.set_models(W, b).t = 5.0
 
     def state(self):
@@ -136,7 +148,8 @@ def test_a_batch_steps_along_the_gradient(kind, weights, n_classes, loss, penali
     assert np.abs(1 - signs_of(case.y, len(W)) * scores).min() > 1e-3
     assert np.diff(np.sort(cdist(case.Z, V, "sqeuclidean"))[:, K - 1 : K + 1]).min() > 1e-3
     # after a history so long that it hides the gradient itself, AdaGrad's step is one
-    case.solver.history[:], case.solver.rates[:] = 1e16, 1e8
+    anchors = case.solver.coder
+    anchors.history[:], anchors.rates[:] = 1e16, 1e8
     got, stepped = case.solver.iterate(*case.seen, np.random.default_rng(0)), case.state()
     penalties = case.penalty(*case.start), case.penalty(*stepped)
     assert got - penalties[1] == pytest.approx(case.objective(*case.start) - penalties[0])
@@ -151,11 +164,11 @@ def test_a_batch_steps_along_the_gradient(kind, weights, n_classes, loss, penali
 def test_pulls_that_cancel_may_still_turn_an_anchor(kind):
     # A row and its mirror image, of different classes, pull in the same direction.
     X, V = kind(np.array([[1.0, 0], [-1, 0]])), np.array([[0, 1.0], [0, -1]])
-    settings = SGDSettings(0.1, LOSSES["hinge"], 2, False, True, False, False)
-    solver = SAPL(X, 1, SoftAssignmentCoding(2, 2, 1.0, V).fit(V), settings, 0.5, 0.0, 0)
+    settings = settings_of(0.1, "hinge", 2)
+    solver = solver_from(X, 1, SoftAssignmentCoding(2, 2, 1.0, V).fit(V), settings, 0.5, 0.0, 0)
     solver.set_models(np.zeros((1, 2, 2)), np.array([[0.5, -0.5]])).t = 10.0
     solver.iterate(X, X, np.array([1, 0], np.int32), np.ones(2), np.random.default_rng(0))
-    np.testing.assert_allclose(solver.V, [[0.5, 1], [-0.5, -1]])
+    np.testing.assert_allclose(solver.coder.V, [[0.5, 1], [-0.5, -1]])
 
 
 class PlainSAPL:
@@ -217,7 +230,7 @@ def test_algorithm_1(kind, weights, loss, n_classes, batch, how):
     iterates = plain.iterates if average_from < 3 else plain.iterates[-1:]
     for part, values in zip(case.state(), zip(*iterates, strict=True), strict=True):
         np.testing.assert_allclose(part, np.mean(values, axis=0), rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(case.solver.history[:-1], plain.history[:-1], rtol=1e-8)
+    np.testing.assert_allclose(case.solver.coder.history[:-1], plain.history[:-1], rtol=1e-8)
     assert case.objective(*case.state()) < case.objective(*case.start)
 
 
@@ -264,14 +277,16 @@ def test_an_anchor_that_steps_onto_a_row_or_far_away(step, last):
     order, found = np.random.default_rng(0).permutation(np.arange(3, dtype=np.int32)), []
     V, X, weights = np.array([[0.0, 4, 0], [0, -4, 0]]), np.empty((3, 3)), np.empty(3)
     X[order], weights[order] = [[3, 0, 0], [3, 0, 0], last], [1e-6, 1e9, 1e9]
-    settings = SGDSettings(0.1, LOSSES["hinge"], 1, False, True, False, False)
+    settings = settings_of(0.1, "hinge", 1)
     for rows in (X, sparse.csr_matrix(X)):
-        solver = SAPL(rows, 1, SoftAssignmentCoding(2, 2, 1.0, V).fit(V), settings, step, 0.0, 0)
+        solver = solver_from(
+            rows, 1, SoftAssignmentCoding(2, 2, 1.0, V).fit(V), settings, step, 0.0, 0
+        )
         solver.set_models(np.zeros((1, 2, 3)), np.array([[0.1, -0.1]])).t = 1e15
-        solver.history[:2] = 1e10
+        solver.coder.history[:2] = 1e10
         seen = rows, rows, np.ones(3, np.int32), weights
         objective = solver.iterate(*seen, np.random.default_rng(0), average=True)
-        found.append([objective, solver.V, solver.current()[3]])
+        found.append([objective, solver.coder.V, solver.current()[3]])
     stepped = V + np.array([[3.0, -4, 0], [-3, -4, 0]]) * step / 5
     close = {"rtol": 1e-6, "atol": 1e-5}
     if last[0] == 3:  # coded by an anchor alone: no more steps
@@ -450,9 +465,9 @@ CHANGES = {
 }
 
 
-@each(kind=KINDS, weights=WEIGHTS, anchors=["kmeans", "kmeans_per_class", "random"], change=CHANGES)
-def test_odd_but_valid_data(kind, weights, anchors, change):
+@each(kind=KINDS, anchors=["kmeans", "kmeans_per_class", "random"], change=CHANGES)
+def test_odd_but_valid_data(kind, anchors, change):
     X, y = kind(CHANGES[change](IRIS[0])), IRIS[1]
-    model = quick(weights=weights, anchors=anchors, bandwidth="learned").fit(X, y)
+    model = quick(anchors=anchors, bandwidth="learned").fit(X, y)
     assert np.isfinite(model.anchors_).all() & np.isfinite(model.decision_function(X)).all()
     assert model.score(X, y) > 0.7

@@ -16,13 +16,11 @@ from loclin import (
     LLSVMClassifier,
     ML3Classifier,
     SAPLClassifier,
-    _base,
-    _l3m,
-    _rows,
-    _sapl,
-    _strength,
 )
 from loclin.codings import SoftAssignmentCoding
+from loclin.fitting import base, rows, strength
+from loclin.l3m import classifier as l3m
+from loclin.sapl import classifier as sapl
 
 FACTORS = [0.25, 1.0, 4.0, 16.0, 64.0]
 MODELS = [
@@ -61,8 +59,8 @@ def by_hand(model: Any, X: Any, y: Any, weights: Any, draws: int) -> float:
             for row, a, b in zip(test, ours, theirs, strict=True):
                 wins[factor][row] += weights[row] * (float(a == y[row]) - float(b == y[row]))
     best, most = 1.0, 0.0
-    for factor, rows in wins.items():
-        lead, spread = sum(rows.values()), sum(w * w for w in rows.values()) ** 0.5
+    for factor, of_rows in wins.items():
+        lead, spread = sum(of_rows.values()), sum(w * w for w in of_rows.values()) ** 0.5
         if lead > max(most, spread):
             best, most = factor, lead
     return best
@@ -116,8 +114,8 @@ def test_folds_too_small_for_the_parameters_leave_the_rule():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_trials_hold_no_more_rows_out(model, monkeypatch):
     held = []
-    plain = _rows.hold_out
-    for module in (_base, _sapl, _l3m):
+    plain = rows.hold_out
+    for module in (base, sapl, l3m):
         monkeypatch.setattr(module, "hold_out", lambda *a: held.append(1) or plain(*a))
     X, y = problem(120, 0.5)
     model.fit(X, y)
@@ -150,7 +148,7 @@ def test_warm_start_keeps_the_factor():
 
 
 def test_convex_program_is_not_fitted_again_and_again(monkeypatch):
-    monkeypatch.setattr(_strength, "fold_wins", None)
+    monkeypatch.setattr(strength, "fold_wins", None)
     X, y = problem(60, 0.5)
     model = L3MClassifier(solver="convex", n_regions=2, n_restarts=1, tol=0.5, random_state=0)
     assert model.fit(X, y).alpha_ == pytest.approx(0.4 * 0.05 * np.mean((X**2).sum(1) + 1) / 60)

@@ -37,7 +37,8 @@ _SERVES = {
     Loss.LOGISTIC: {"descent", "concave-convex", "partition"},
 }
 
-_HINGE, _SQUARED_HINGE, _LOGISTIC = (int(loss) for loss in Loss)
+_HINGE, _SQUARED_HINGE = int(Loss.HINGE), int(Loss.SQUARED_HINGE)
+_LOGISTIC = int(Loss.LOGISTIC)
 
 
 def losses_for(procedure: str) -> dict[str, Loss]:

@@ -10,7 +10,7 @@ def auto_alpha(mean_squared_norm: float, n_samples: float) -> float:
 
     The norm includes the constant feature of local intercepts: ``mean ||x||^2 + 1`` for ML3. The
     penalty then keeps its weight when features are scaled. The factor is the best one over 24 data
-    sets, each standardised and with rows of unit norm (docs/design.md has the figures).
+    sets, each standardised and with rows of unit norm (docs/notes/ml3.md has the figures).
     """
     return 0.05 * mean_squared_norm / n_samples
 

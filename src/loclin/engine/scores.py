@@ -1,4 +1,4 @@
-"""The hall: local scores of every model, and the ways to combine them into class scores.
+"""Local scores of every model, and the ways to combine them into class scores.
 
 Local models are ``coef`` (s, m, d) and ``intercept`` (s, m) for s scorers of m models each. Their
 responses on n rows are an array (n, s * m), scorer by scorer; it is made in blocks of rows that

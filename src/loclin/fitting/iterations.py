@@ -83,6 +83,3 @@ class Constants(Procedure, StreamProcedure):
         constants = np.ascontiguousarray(found.local_coef[:, :, 0])
         zeros = np.broadcast_to(np.zeros((), constants.dtype), (*constants.shape, self.n_features))
         return replace(found, local_coef=zeros, local_intercept=constants)
-
-
-Iterations = Procedure  # until all models take the new road

@@ -42,13 +42,13 @@ class SAPLClassifier(LocallyLinearClassifier):
     """Locally linear classifier whose anchors are learned with it: LLC-SAPL.
 
     A score is a sum of m linear models, weighted by localised soft assignment of the row to the
-    anchors v_j (eqs. 2 and 11 of the paper):
+    anchors v_j (equations 2 and 11 of the paper):
 
         score_y(x) = sum_j code_j(x) (w_yj . x + b_yj)
         code_j(x) = exp(-bandwidth ||x - v_j||^2) / the sum of these over the k nearest anchors
 
-    Models and anchors minimise one risk, by stochastic gradient descent (eq. 12; with more than two
-    classes eq. 21, one class against the rest):
+    Models and anchors minimise one risk, by stochastic gradient descent (equation 12; with more than two
+    classes equation 21, one class against the rest):
 
         alpha/2 ||W||^2 + sum_i w_i sum_y loss(+-score_y(x_i)) / sum_i w_i
 
@@ -90,7 +90,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     penalize_intercept : bool, default=False
         Whether the `b_yj` are penalised like weights of a constant feature.
     max_iter : int, default=1000
-        Most passes over the rows, after five with the anchors at rest (the LL-SVM of eq. 20). With
+        Most passes over the rows, after five with the anchors at rest (the LL-SVM of equation 20). With
         the default `tol` most fits need 20 to 60.
     tol : float, default=1e-3
         Passes end when the objective (with early stopping: minus the held-out accuracy) has not
