@@ -64,9 +64,13 @@ class Problem:
         self.b = rng.normal(size=s)
         settings = {"code_lr": 0.3, "atom_lr": 0.4, "block_iter": 3} | changed
         self.descent = DictionaryDescent(
-            np.ascontiguousarray(self.start[0].T), self.start[1], self.b, 1.7, self.penalty,
+            np.ascontiguousarray(self.start[0].T),
+            self.start[1],
+            self.b,
+            1.7,
+            self.penalty,
             **settings,
-        )  # fmt: skip
+        )
         self.rows = Rows(kind(self.X), self.y, self.w)
 
     def objective(self, D, Z):  # equation 5, summed over the classes

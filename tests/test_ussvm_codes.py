@@ -138,8 +138,9 @@ def test_a_square_dictionary_without_beta_is_the_svm():
     rng, alpha = np.random.default_rng(0), 0.02
     dictionary = rng.normal(size=(4, 4))
     penalty = Penalty(alpha, 0.0, 1.0, False)
-    problem = CodeProblem(with_ones(X @ dictionary), y, np.ones(100), penalty,
-                          penalty.quadratic(dictionary))  # fmt: skip
+    problem = CodeProblem(
+        with_ones(X @ dictionary), y, np.ones(100), penalty, penalty.quadratic(dictionary)
+    )
     solve_problem(problem, 1e-10)
     svm = SVC(C=1 / (100 * alpha), kernel="linear", tol=1e-8).fit(X, y)
     np.testing.assert_allclose(dictionary @ problem.code, svm.coef_[0], rtol=1e-5, atol=1e-6)
