@@ -2,10 +2,10 @@
 
 All sets at hand, at most 10,000 training and as many test rows, drawn with each class's share. Sets
 without a test split hold a third out; those of fewer than 2,000 rows five times, and the mean
-counts. Features are prepared as ``loclin compare`` does: standardised, sparse ones divided by their
-greatest value, none for boosted trees. Nothing is tuned but "SVC-rbf, tuned": 3-fold cross-validation on at
-most 3,000 training rows. Prediction time is the least of some calls on 2,000 rows, in processor
-seconds of one thread; size is that of the pickled pipeline.
+counts. Features are standardised, sparse ones divided by their greatest value, those of boosted
+trees left as they are. Nothing is tuned but "SVC-rbf, tuned": 3-fold cross-validation on at most
+3,000 training rows. Prediction time is the least of some calls on 2,000 rows, in processor seconds
+of one thread; size is that of the pickled pipeline.
 """
 
 from __future__ import annotations
