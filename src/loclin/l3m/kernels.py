@@ -11,7 +11,14 @@ from loclin.engine.jit import jit
 from loclin.engine.losses import Loss, loss_slope, loss_value
 from loclin.engine.targets import sign_of
 
-_HINGE = int(Loss.HINGE)
+HINGE, LOGISTIC = int(Loss.HINGE), int(Loss.LOGISTIC)
+
+
+@jit
+def check_loss(loss):
+    """Raise where the loss is neither hinge nor logistic, so that no row needs to ask."""
+    if loss != HINGE and loss != LOGISTIC:
+        raise ValueError("the loss is neither hinge nor logistic")
 
 
 @jit
@@ -44,6 +51,7 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
     -------
     total : float
     """
+    check_loss(loss)
     gates, keeps = r * s, constants.shape[0] > 0
     u, v, joint = np.empty(r), np.empty(r), np.empty((1, r))
     by_gates, flat = np.empty((r, r)), np.empty((1, 2 * r))
@@ -83,13 +91,13 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
 @jit
 def _piece(loss, z):
     """Value of a piece at z: the hinge without its flat part, or the logistic loss."""
-    return 1.0 - z if loss == _HINGE else loss_value(loss, z)
+    return 1.0 - z if loss == HINGE else loss_value(LOGISTIC, z)
 
 
 @jit
 def _piece_slope(loss, z):
     """Slope of a piece at z."""
-    return -1.0 if loss == _HINGE else loss_slope(loss, z)
+    return -1.0 if loss == HINGE else loss_slope(LOGISTIC, z)
 
 
 @jit
@@ -115,7 +123,7 @@ def _exponents_of_scorers(Z, i, first, s, label, mu, loss, A):
     -------
     top : float
     """
-    top = 0.0 if loss == _HINGE else -math.inf
+    top = 0.0 if loss == HINGE else -math.inf
     for c in range(np.uint64(first), np.uint64(first + s)):
         A[i, c] = _piece(loss, -Z[i, c])
     right = first + (label if s > 1 else 0)
@@ -150,7 +158,7 @@ def _exponents_of_gates(Z, i, gates, k, mu, loss, by_gates):
     top : float
     """
     r = by_gates.shape[0]
-    top = 0.0 if loss == _HINGE else -math.inf
+    top = 0.0 if loss == HINGE else -math.inf
     for j in range(r):
         by_gates[k, j] = _piece(loss, -Z[i, gates + j] if j == k else Z[i, gates + j])
         top = max(top, by_gates[k, j])
@@ -166,7 +174,7 @@ def _normalize(values, i, first, size, flat, loss):
 
     It is at least 1, that of the largest; rounding must not lose it.
     """
-    mass = max(1.0, _sum(values, i, first, size) + (flat if loss == _HINGE else 0.0))
+    mass = max(1.0, _sum(values, i, first, size) + (flat if loss == HINGE else 0.0))
     by_mass = 1 / mass
     for c in range(np.uint64(first), np.uint64(first + size)):
         values[i, c] *= by_mass

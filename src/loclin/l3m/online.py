@@ -8,7 +8,8 @@ learns a row, over about the last thousand) is the model.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from copy import copy, deepcopy
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -67,6 +68,12 @@ class OnlineRun:
             self.functions, self.progress, program,
         )  # fmt: skip
         return total / len(rows.y)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Copy what learning changes, but the generator: a stream does not draw from it."""
+        other = copy(self)
+        other.functions = Functions(*(part.copy() for part in self.functions))
+        return other
 
     def _change_layout(self) -> None:
         """Go on with rows of the other kind."""
@@ -156,6 +163,8 @@ class OnlineFit(Procedure):
 
     def __init__(self, online: Online, rows: Rows, alpha: float, eta0: float) -> None:
         self.online, self.rows = online, rows
+        for run in online.runs:
+            run.rng = deepcopy(run.rng)  # copies of a run share it
         n, square = len(rows.y), mean_squared_norm(rows.X) + 1.0
         self.alpha, self.rate = alpha, eta0 / square
         self.kept = Kept(online.runs, Sums(n, n * square, float(n)))

@@ -19,6 +19,7 @@ from loclin.engine.rows import (
     squared_norm,
 )
 from loclin.engine.targets import sign_of
+from loclin.l3m.kernels import HINGE, LOGISTIC, check_loss
 
 _MEMORY = 1000.0  # rows, of weight 1, that the running error remembers
 
@@ -76,6 +77,7 @@ def online_pass(X, y, weights, order, points, functions, progress, program):
     total : float
         Sum of the surrogates that the rows met.
     """
+    check_loss(program.loss)
     F, f, G, g = functions
     t, error, weight = progress
     loss, dtype = program.loss, f.dtype.type
@@ -107,11 +109,11 @@ def online_pass(X, y, weights, order, points, functions, progress, program):
             F *= dtype(scale)
             scale = 1.0
         sign = sign_of(y[i], c - k * s, s)
-        move = -step * weights[i] * sign * loss_slope(loss, sign * local[0, c])
+        move = -step * weights[i] * sign * _slope(loss, sign * local[0, c])
         add_outer(X, i, buffer, 0, one, c, F, dtype(move / scale))
         f[c] += dtype(move)
         sign = -1.0 if j == k else 1.0
-        move = -step * weights[i] * sign * loss_slope(loss, sign * gates[0, j])
+        move = -step * weights[i] * sign * _slope(loss, sign * gates[0, j])
         add_outer(X, i, buffer, 0, one, j, G, dtype(move))
         g[j] += dtype(move)
         if j < r - 1:
@@ -125,6 +127,18 @@ def online_pass(X, y, weights, order, points, functions, progress, program):
                 g[j] += dtype(short)
     F *= dtype(scale)
     return Progress(t, error, weight), total
+
+
+@jit
+def _value(loss, z):
+    """Loss of the margin z, hinge or logistic."""
+    return loss_value(HINGE, z) if loss == HINGE else loss_value(LOGISTIC, z)
+
+
+@jit
+def _slope(loss, z):
+    """Its derivative."""
+    return loss_slope(HINGE, z) if loss == HINGE else loss_slope(LOGISTIC, z)
 
 
 @jit
@@ -154,11 +168,11 @@ def _active(local, gates, label, loss):
         worst, c_worst = -math.inf, 0
         phi, j_phi = -math.inf, 0
         for c in range(s):
-            value = loss_value(loss, sign_of(label, c, s) * local[k * s + c])
+            value = _value(loss, sign_of(label, c, s) * local[k * s + c])
             if value > worst:
                 worst, c_worst = value, k * s + c
         for j in range(r):
-            value = loss_value(loss, -gates[j] if j == k else gates[j])
+            value = _value(loss, -gates[j] if j == k else gates[j])
             if value > phi:
                 phi, j_phi = value, j
         if worst + phi > largest:
