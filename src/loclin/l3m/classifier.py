@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import deepcopy
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -269,7 +268,7 @@ class L3MClassifier(LocallyLinearClassifier):
         self, rows: Rows, rng: np.random.Generator, alpha: float, continued: bool
     ) -> OnlineFit:
         if continued:
-            runs = deepcopy(self._kept.runs)
+            runs = [run.copy() for run in self._kept.runs]
         else:
             runs = self._runs(rows, rng, self._n_regions(rows, rng, alpha))
         return OnlineFit(Online(runs, self.n_jobs), rows, alpha, self.eta0)
@@ -289,7 +288,7 @@ class L3MClassifier(LocallyLinearClassifier):
                 "solver. Fit anew, or use a clone."
             )
         else:
-            runs, sums = deepcopy(self._kept)
+            runs, sums = [run.copy() for run in self._kept.runs], self._kept.sums
         unit = self._factor * self._alpha_unit
         return OnlineStream(Online(runs, self.n_jobs), sums, unit, self.eta0)
 

@@ -69,8 +69,8 @@ class OnlineRun:
         )  # fmt: skip
         return total / len(rows.y)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Copy what learning changes, but the generator: a stream does not draw from it."""
+    def copy(self) -> Self:
+        """Return a run that goes on by itself; only `OnlineFit` draws from the generator."""
         other = copy(self)
         other.functions = Functions(*(part.copy() for part in self.functions))
         return other
@@ -127,6 +127,10 @@ class Online:
         )
         return float(met[self.runs.index(self.best())])
 
+    def copy(self) -> Self:
+        """Return runs that go on by themselves."""
+        return type(self)([run.copy() for run in self.runs], self.n_jobs)
+
     def best(self) -> OnlineRun:
         """Return the run with the least running error."""
         return min(self.runs, key=lambda run: run.progress.error)
@@ -164,7 +168,7 @@ class OnlineFit(Procedure):
     def __init__(self, online: Online, rows: Rows, alpha: float, eta0: float) -> None:
         self.online, self.rows = online, rows
         for run in online.runs:
-            run.rng = deepcopy(run.rng)  # copies of a run share it
+            run.rng = deepcopy(run.rng)  # the copies of a run share it
         n, square = len(rows.y), mean_squared_norm(rows.X) + 1.0
         self.alpha, self.rate = alpha, eta0 / square
         self.kept = Kept(online.runs, Sums(n, n * square, float(n)))
@@ -201,6 +205,13 @@ class OnlineStream(StreamProcedure):
         self.online, self.alpha_unit, self.eta0 = online, alpha_unit, eta0
         self.alpha = np.nan  # of the rows so far
         self._keep(sums)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Copy what learning changes."""
+        other = copy(self)
+        other.online = self.online.copy()
+        other._keep(self.sums)
+        return other
 
     def _keep(self, sums: Sums) -> None:
         self.sums, self.n_seen = sums, sums.n_rows
