@@ -78,11 +78,13 @@ class Problem:
     ) -> None:
         if loss not in losses_for("partition").values():
             raise ValueError(f"the surrogate of {loss!r} is not known")
-        self.rows, self.X, self.y = rows, rows.X, rows.y
+        self.rows = rows
+        self.X, self.y = rows.X, rows.y
         self.is_sparse: bool = sparse.issparse(rows.X)
         self.weights = rows.weights / rows.weights.sum(dtype=np.float64)
         self.n_regions, self.n_scorers = n_regions, n_scorers
-        self.alpha, self.margin, self.loss = alpha, margin, loss
+        self.alpha, self.margin = alpha, margin
+        self.loss = loss
         self.mean = np.asarray(self.weights @ self.X, np.float64).reshape(1, -1)
         self.moments = self._moments() if self.X.shape[1] <= _WIDEST else None
 
@@ -103,9 +105,16 @@ class Problem:
         def kernel(Z: Floats, rows: slice, A: Floats) -> float:
             constants = np.empty((0, 0) if observe is None else A.shape, A.dtype)
             total: float = surrogate_rows(
-                Z, self.y[rows], self.weights[rows], self.n_regions, self.n_scorers, mu,
-                int(self.loss), A, constants,
-            )  # fmt: skip
+                Z,
+                self.y[rows],
+                self.weights[rows],
+                self.n_regions,
+                self.n_scorers,
+                mu,
+                int(self.loss),
+                A,
+                constants,
+            )
             if observe is not None:
                 observe(rows, A, constants)
             return total
@@ -281,10 +290,15 @@ class ConvexFit(Procedure):
     """
 
     def __init__(
-        self, problem: Problem, n_restarts: int, rng: np.random.Generator, n_jobs: int | None,
+        self,
+        problem: Problem,
+        n_restarts: int,
+        rng: np.random.Generator,
+        n_jobs: int | None,
         tol: float,
-    ) -> None:  # fmt: skip
-        self.problem, self.n_jobs, self.tol = problem, n_jobs, tol
+    ) -> None:
+        self.problem = problem
+        self.n_jobs, self.tol = n_jobs, tol
         n, held = problem.X.shape[0], problem.n_regions - 1
         self.runs = [Run(problem, rng.choice(n, held, replace=False)) for _ in range(n_restarts)]
 

@@ -53,7 +53,8 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
     """
     check_loss(loss)
     gates, keeps = r * s, constants.shape[0] > 0
-    u, v, joint = np.empty(r), np.empty(r), np.empty((1, r))
+    u, v = np.empty(r), np.empty(r)
+    joint = np.empty((1, r))
     by_gates, flat = np.empty((r, r)), np.empty((1, 2 * r))
     total = 0.0
     for i in range(Z.shape[0]):
@@ -267,7 +268,8 @@ def soft_rows(Z, y, weights, r, s, sharpness, trust, shift, width, A):
     total : float
     """
     dtype, gates = Z.dtype.type, r * s
-    sharpness, trust, shift, width = dtype(sharpness), dtype(trust), dtype(shift), dtype(width)
+    sharpness, trust = dtype(sharpness), dtype(trust)
+    shift, width = dtype(shift), dtype(width)
     losses, log_p = np.empty(r, Z.dtype), np.empty(r, Z.dtype)
     h = np.empty((1, r), Z.dtype)
     total = 0.0

@@ -47,14 +47,17 @@ class OnlineRun:
 
     def __init__(self, rows: Rows, settings: Settings, rng: np.random.Generator) -> None:
         self.settings, self.rng = settings, rng
-        X, r, n_local = rows.X, settings.n_regions, settings.n_regions * settings.n_scorers
+        X, r = rows.X, settings.n_regions
+        n_local = r * settings.n_scorers
         some = rng.choice(X.shape[0], r - 1, replace=False)
         self.points, self.constrained = X[some], rows.places(some)
         self.is_sparse: bool = sparse.issparse(X)
         self.functions = Functions(
-            weights_for(X, n_local), np.zeros(n_local, X.dtype),
-            weights_for(X, r), np.zeros(r, X.dtype),
-        )  # fmt: skip
+            weights_for(X, n_local),
+            np.zeros(n_local, X.dtype),
+            weights_for(X, r),
+            np.zeros(r, X.dtype),
+        )
         self.functions.g[:-1] = settings.margin
         self.progress = Progress()
 
@@ -64,9 +67,15 @@ class OnlineRun:
             self._change_layout()
         program = Program(int(self.settings.loss), alpha, self.settings.margin, rate)
         self.progress, total = online_pass(
-            compiled_form(rows.X), rows.y, rows.weights, order, compiled_form(self.points),
-            self.functions, self.progress, program,
-        )  # fmt: skip
+            compiled_form(rows.X),
+            rows.y,
+            rows.weights,
+            order,
+            compiled_form(self.points),
+            self.functions,
+            self.progress,
+            program,
+        )
         return total / len(rows.y)
 
     def copy(self) -> Self:
@@ -202,7 +211,8 @@ class OnlineStream(StreamProcedure):
     """
 
     def __init__(self, online: Online, sums: Sums, alpha_unit: float, eta0: float) -> None:
-        self.online, self.alpha_unit, self.eta0 = online, alpha_unit, eta0
+        self.online = online
+        self.alpha_unit, self.eta0 = alpha_unit, eta0
         self.alpha = np.nan  # of the rows so far
         self._keep(sums)
 

@@ -50,9 +50,14 @@ class Outputs:
     """
 
     def __init__(
-        self, X: Any, n_regions: int, n_scorers: int, pivots: Vector,
-        dtype: DTypeLike | None = None, columns: NDArray[np.intp] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        X: Any,
+        n_regions: int,
+        n_scorers: int,
+        pivots: Vector,
+        dtype: DTypeLike | None = None,
+        columns: NDArray[np.intp] | None = None,
+    ) -> None:
         self.dtype = np.dtype(dtype or X.dtype)
         self.by_feature: bool = sparse.issparse(X)
         self.n_features, self.columns = X.shape[1], columns

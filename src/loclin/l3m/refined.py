@@ -81,10 +81,16 @@ class Annealing:
     """
 
     def __init__(
-        self, rows: Rows, n_regions: int, n_scorers: int, alpha: float, loss: Loss,
+        self,
+        rows: Rows,
+        n_regions: int,
+        n_scorers: int,
+        alpha: float,
+        loss: Loss,
         columns: NDArray[np.intp] | None = None,
-    ) -> None:  # fmt: skip
-        self.rows, self.alpha, self.loss = rows, alpha, _LOSSES[loss]
+    ) -> None:
+        self.rows = rows
+        self.alpha, self.loss = alpha, _LOSSES[loss]
         self.weights = rows.weights / rows.weights.sum(dtype=np.float64)
         mean = np.asarray(self.weights @ rows.X, np.float64).reshape(1, -1)
         self.outputs = Outputs(rows.X, n_regions, n_scorers, mean, columns=columns)
