@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import loclin
 from loclin.engine.threads import threads_for
 from loclin.l3m import outputs as l3m_outputs
-from loclin.ussvm import classifier as _ussvm
+from loclin.ussvm import solver as _ussvm
 
 # BLAS and OpenMP as loclin's imports load them; a later one, such as Numba's, is not ours to hold.
 OURS = {pool["filepath"] for pool in threadpool_info()}

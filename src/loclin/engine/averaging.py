@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
+from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.iterates import Progress, Weights
 from loclin.engine.procedure import LocalModels
 from loclin.engine.rows import as_models, weights_for
@@ -34,23 +33,24 @@ class AveragedWeights(ABC):
         What the procedure's passes need to know, `alpha` and `penalize_intercept` among it.
     """
 
-    def __init__(self, X: Any, n_scorers: int, n_models: int, settings: Any) -> None:
+    def __init__(self, X: Matrix, n_scorers: int, n_models: int, settings: Any) -> None:
         self.n_scorers, self.n_models, self.settings = n_scorers, n_models, settings
-        self.is_sparse = sparse.issparse(X)
+        self.is_sparse = is_sparse(X)
         self.weights = Weights(
             weights_for(X, n_scorers * n_models),
             np.zeros(n_scorers * n_models, X.dtype),
             np.zeros(n_scorers, X.dtype),
         )
         self.t = 0.0  # step counter
-        self.forget_weights()
+        self.sums = self._no_sums()
+        self.averaged = 0.0, 0.0  # sum of the scales, number of iterates
 
     @abstractmethod
-    def current(self) -> tuple[NDArray[Any], ...]:
+    def current(self) -> tuple[Floats, ...]:
         """Mean of the iterates since averaging began, or the last one where it has not."""
 
     @abstractmethod
-    def fitted(self, t: int, *iterate: NDArray[Any]) -> DescentModels:
+    def fitted(self, t: int, *iterate: Floats) -> DescentModels:
         """Return what `current` gave, after t rows, as a fitted model."""
 
     @abstractmethod
@@ -62,9 +62,7 @@ class AveragedWeights(ABC):
     def products(self) -> float:
         """Multiply-adds of the largest product of a batch."""
 
-    def set_models(
-        self, coef: NDArray[Any], intercept: NDArray[Any], extra: NDArray[Any] | float = 0.0
-    ) -> Self:
+    def set_models(self, coef: Floats, intercept: Floats, extra: Floats | float = 0.0) -> Self:
         """Start from given models: (s, m, d), (s, m) and (s,)."""
         if coef.shape[1] != self.n_models:
             raise ValueError(
@@ -86,7 +84,7 @@ class AveragedWeights(ABC):
     def begin_pass(self, average: bool) -> tuple[Weights, Progress]:
         """Return the sums and the progress that a pass takes; sums are empty without average."""
         if not average:
-            return Weights(*(part[:0] for part in self.weights)), Progress(self.t, 1.0, 0.0, 0.0)
+            return self._no_sums(), Progress(self.t, 1.0, 0.0, 0.0)
         if not len(self.sums.b):
             self.sums = Weights(*map(np.zeros_like, self.weights))
         return self.sums, Progress(self.t, 1.0, *self.averaged)
@@ -99,10 +97,12 @@ class AveragedWeights(ABC):
 
     def forget_weights(self) -> None:
         """Begin averaging the weights anew."""
-        self.sums = Weights(*(part[:0] for part in self.weights))
-        self.averaged = 0.0, 0.0  # sum of the scales, number of iterates
+        self.sums, self.averaged = self._no_sums(), (0.0, 0.0)
 
-    def mean_weights(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def _no_sums(self) -> Weights:
+        return Weights(*(part[:0] for part in self.weights))
+
+    def mean_weights(self) -> tuple[Floats, Floats, Floats]:
         """Mean of the weights since averaging began, or the last ones; fresh arrays."""
         c, steps = self.averaged
         if not steps:
@@ -114,7 +114,7 @@ class AveragedWeights(ABC):
         mean_W /= dtype(steps)
         return mean_W, self.sums.b / dtype(steps), self.sums.g / dtype(steps)
 
-    def models(self, t: int, W: NDArray[Any], b: NDArray[Any], g: NDArray[Any]) -> DescentModels:
+    def models(self, t: int, W: Floats, b: Floats, g: Floats) -> DescentModels:
         """Weights in the layout of W as a fitted model."""
         return DescentModels(
             local_coef=as_models(W, self.is_sparse, self.n_models),

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from numba import types
 from numba.extending import overload
-from numpy.typing import NDArray
 
+from loclin.engine.averaging import DescentModels
+from loclin.engine.data import Floats
 from loclin.engine.jit import OPTIONS
-from loclin.engine.procedure import LocalModels
 from loclin.engine.rows import compiled_form
 
 
@@ -105,11 +105,11 @@ class Coder(ABC):
         """Begin averaging anew."""
 
     @abstractmethod
-    def current(self, n_averaged: float) -> tuple[NDArray[Any], ...]:
+    def current(self, n_averaged: float) -> tuple[Floats, ...]:
         """Mean of the iterates since averaging began, or the last one where it has not."""
 
     @abstractmethod
-    def fitted(self, models: LocalModels, *iterate: NDArray[Any]) -> LocalModels:
+    def fitted(self, models: DescentModels, *iterate: Floats) -> DescentModels:
         """Add to fitted models what `current` gave, and what a later fit needs."""
 
 
@@ -130,10 +130,10 @@ class Given(Coder):
     def forget_average(self) -> None:
         """Nothing is averaged."""
 
-    def current(self, n_averaged: float) -> tuple[NDArray[Any], ...]:
+    def current(self, n_averaged: float) -> tuple[Floats, ...]:
         """Nothing is learned."""
         return ()
 
-    def fitted(self, models: LocalModels, *iterate: NDArray[Any]) -> LocalModels:
+    def fitted(self, models: DescentModels, *iterate: Floats) -> DescentModels:
         """Nothing is to be added."""
         return models

@@ -1,12 +1,24 @@
-"""Training rows as procedures take them."""
+"""Training rows as procedures take them, and the types of what they hold."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+Floats: TypeAlias = NDArray[np.floating]
+Labels: TypeAlias = NDArray[np.integer]
+Matrix: TypeAlias = Floats | sparse.csr_matrix
+
+
+def is_sparse(X: Any) -> TypeIs[sparse.csr_matrix]:
+    """Tell whether rows are sparse: CSR, once they are validated."""
+    return bool(sparse.issparse(X))
 
 
 class Rows(NamedTuple):
@@ -17,8 +29,8 @@ class Rows(NamedTuple):
     """
 
     X: Any
-    y: NDArray[Any]
-    weights: NDArray[Any]
+    y: Labels
+    weights: Floats
     origin: NDArray[np.intp] | None = None
 
     def places(self, some: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -26,7 +38,7 @@ class Rows(NamedTuple):
         return some if self.origin is None else self.origin[some]
 
 
-def mean_squared_norm(X: Any) -> float:
+def mean_squared_norm(X: Matrix) -> float:
     """Return the mean squared Euclidean norm of the rows."""
-    values = X.data if sparse.issparse(X) else X
+    values = X.data if is_sparse(X) else X
     return float(np.einsum("...i,...i->...", values, values).sum(dtype=np.float64) / X.shape[0])

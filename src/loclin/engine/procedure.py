@@ -6,9 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import Any
 
-from numpy.typing import NDArray
-
-from loclin.engine.data import Rows
+from loclin.engine.data import Floats, Rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +16,7 @@ class FittedModel:
     The arrays are the model's own: the procedure does not change them afterwards.
     """
 
-    intercept: NDArray[Any]  # shape: (s,)
+    intercept: Floats  # shape: (s,)
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes by name."""
@@ -29,8 +27,8 @@ class FittedModel:
 class LocalModels(FittedModel):
     """Local models of every scorer, and the L2 strength they were learned with."""
 
-    local_coef: NDArray[Any]  # shape: (s, m, d)
-    local_intercept: NDArray[Any]  # shape: (s, m)
+    local_coef: Floats  # shape: (s, m, d)
+    local_intercept: Floats  # shape: (s, m)
     alpha: float
 
 

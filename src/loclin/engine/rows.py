@@ -14,24 +14,24 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.extending import overload
-from scipy import sparse
 
+from loclin.engine.data import Matrix, is_sparse
 from loclin.engine.jit import OPTIONS, read_only
 
 # Procedures keep weights as scale * W; below this they multiply the scale out.
 SMALLEST_SCALE = 1e-4
 
 
-def compiled_form(X: Any) -> Any:
+def compiled_form(X: Matrix) -> Any:
     """Return what the compiled loops take for `X`: an array, or the parts of a CSR matrix."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         return read_only(X.data), read_only(X.indices), read_only(X.indptr)
     return read_only(X)
 
 
-def weights_for(X: Any, n_outputs: int) -> np.ndarray:
+def weights_for(X: Matrix, n_outputs: int) -> np.ndarray:
     """Return zero weights in the layout that the rows of `X` need."""
-    shape = (X.shape[1], n_outputs) if sparse.issparse(X) else (n_outputs, X.shape[1])
+    shape = (X.shape[1], n_outputs) if is_sparse(X) else (n_outputs, X.shape[1])
     return np.zeros(shape, dtype=X.dtype)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.few_models import (
     find_largest,
     find_regions,
@@ -36,7 +36,7 @@ _SHARED_CODE_ROWS = 64  # a block of rows that all have the same sparse codes
 _SPARSE_TERM = 8.0  # time of a term of a sparse product, in those of a dense one
 
 
-def local_products(X: Any, coef: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
+def local_products(X: Matrix, coef: Floats) -> Iterator[tuple[slice, Floats]]:
     """Yield (rows, responses) block by block; the responses are overwritten by the next block.
 
     Parameters
@@ -53,13 +53,12 @@ def local_products(X: Any, coef: NDArray[Any]) -> Iterator[tuple[slice, NDArray[
     W = coef.reshape(-1, coef.shape[-1])
     n, width = X.shape[0], len(W)
     size = min(block_rows(width, W.itemsize), max(1, n))
-    is_sparse = sparse.issparse(X)
-    if is_sparse:
+    if is_sparse(X):
         transposed = np.ascontiguousarray(W.T)
     room = np.empty((size, width), dtype=W.dtype)
     for first in range(0, n, size):
         rows = slice(first, min(first + size, n))
-        if is_sparse:
+        if is_sparse(X):
             responses = X[rows] @ transposed
         else:
             responses = np.matmul(X[rows], W.T, out=room[: rows.stop - first])
@@ -72,8 +71,8 @@ def block_rows(n_models: int, itemsize: int) -> int:
 
 
 def pooled_scores(
-    X: Any, coef: NDArray[Any], intercept: NDArray[Any], q: float, rooted: bool = True
-) -> NDArray[Any]:
+    X: Matrix, coef: Floats, intercept: Floats, q: float, rooted: bool = True
+) -> Floats:
     """Score of every scorer by dual-norm pooling: ``|| max(W_y x + b_y, 0) ||_q``, (n, s).
 
     Not `rooted`, numbers in their order, row by row, that are found faster.
@@ -88,7 +87,7 @@ def pooled_scores(
     return pooled
 
 
-def pooling_codes(X: Any, coef: NDArray[Any], intercept: NDArray[Any], q: float) -> NDArray[Any]:
+def pooling_codes(X: Matrix, coef: Floats, intercept: Floats, q: float) -> Floats:
     """Codes behind `pooled_scores`: (n, s, m)."""
     s, m, _ = coef.shape
     codes = np.empty((X.shape[0], s, m), dtype=coef.dtype)
@@ -98,9 +97,7 @@ def pooling_codes(X: Any, coef: NDArray[Any], intercept: NDArray[Any], q: float)
     return codes
 
 
-def coded_scores(
-    X: Any, codes: Any, coef: NDArray[Any] | None, intercept: NDArray[Any]
-) -> NDArray[Any]:
+def coded_scores(X: Matrix, codes: Any, coef: Floats | None, intercept: Floats) -> Floats:
     """Score of every scorer with given codes: ``sum_j code_yj (w_yj . x + b_yj)``, (n, s).
 
     Parameters
@@ -117,7 +114,7 @@ def coded_scores(
             return np.einsum("nsm,sm->ns", codes, intercept)
         return codes @ intercept.T
     s, m, _ = coef.shape
-    if sparse.issparse(codes):
+    if is_sparse(codes):
         return _scores_by_model(X, codes, coef) + codes @ intercept.T
     scores = np.empty((X.shape[0], s), coef.dtype)
     by = "nsm,nsm->ns" if codes.ndim == 3 else "nsm,nm->ns"
@@ -127,9 +124,7 @@ def coded_scores(
     return scores
 
 
-def shared_code_scores(
-    X: Any, D: NDArray[Any], codes: Any, intercept: NDArray[Any]
-) -> NDArray[Any]:
+def shared_code_scores(X: Matrix, D: Floats, codes: Any, intercept: Floats) -> Floats:
     """Score of every scorer whose code is the same at every row: ``codes D' x + b``, (n, s).
 
     Codes and atoms are folded into one linear map, or the atoms are asked and then the codes:
@@ -144,19 +139,19 @@ def shared_code_scores(
     intercept : ndarray of shape (s,)
     """
     (d, m), s = D.shape, codes.shape[0]
-    width = X.nnz / X.shape[0] if sparse.issparse(X) else d
+    width = X.nnz / X.shape[0] if is_sparse(X) else d
     if width * s <= width * m + _SPARSE_TERM * codes.nnz:
         return X @ (codes @ D.T).T + intercept
     scores = np.empty((X.shape[0], s), D.dtype)
     size = _SHARED_CODE_ROWS
     for first in range(0, len(scores), size):
         rows = slice(first, first + size)
-        answers = (X[rows] @ D).T if sparse.issparse(X) else D.T @ X[rows].T
+        answers = (X[rows] @ D).T if is_sparse(X) else D.T @ X[rows].T
         np.add((codes @ answers).T, intercept, out=scores[rows])
     return scores
 
 
-def answer_scores(P: NDArray[Any], codes: Any, intercept: NDArray[Any]) -> NDArray[Any]:
+def answer_scores(P: Floats, codes: Any, intercept: Floats) -> Floats:
     """Scores as of `shared_code_scores`, from the answers of the atoms ``X D``, (n, m)."""
     scores = np.empty((len(P), codes.shape[0]), P.dtype)
     for first in range(0, len(P), _SHARED_CODE_ROWS):
@@ -165,10 +160,10 @@ def answer_scores(P: NDArray[Any], codes: Any, intercept: NDArray[Any]) -> NDArr
     return scores
 
 
-def _scores_by_model(X: Any, codes: Any, coef: NDArray[Any]) -> NDArray[Any]:
+def _scores_by_model(X: Matrix, codes: Any, coef: Floats) -> Floats:
     """Scores without the intercepts; of a row, only the models with a nonzero code are asked."""
     scores = np.zeros((X.shape[0], len(coef)), coef.dtype)
-    if sparse.issparse(X):
+    if is_sparse(X):
         by_feature = read_only(coef.T)
         scores_of_sparse_rows(compiled_form(X), compiled_form(codes), by_feature, scores)
         return scores
@@ -180,13 +175,13 @@ def _scores_by_model(X: Any, codes: Any, coef: NDArray[Any]) -> NDArray[Any]:
     return scores
 
 
-def regions_of(X: Any, partition: NDArray[Any], intercept: NDArray[Any]) -> NDArray[np.intp]:
+def regions_of(X: Matrix, partition: Floats, intercept: Floats) -> NDArray[np.intp]:
     """Return the region of each row: the partition function (r, d), (r,) that is largest there.
 
     The same bits as in `regional_scores`, also for rows between two regions.
     """
     found = np.empty(X.shape[0], np.intp)
-    if not sparse.issparse(X):
+    if not is_sparse(X):
         parts = (read_only(np.ascontiguousarray(part)) for part in (partition, intercept))
         find_regions(read_only(X), *parts, found)
         return found
@@ -196,15 +191,15 @@ def regions_of(X: Any, partition: NDArray[Any], intercept: NDArray[Any]) -> NDAr
     return found
 
 
-def _region_rows(X: NDArray[Any]) -> int:
+def _region_rows(X: Floats) -> int:
     """Rows of a block that stays near the processor."""
     return int(max(16, _CACHED_BYTES // (X.shape[1] * X.itemsize)))
 
 
 def regional_scores(
-    X: Any, partition: NDArray[Any], thresholds: NDArray[Any], coef: NDArray[Any],
-    intercept: NDArray[Any],
-) -> NDArray[Any]:  # fmt: skip
+    X: Matrix, partition: Floats, thresholds: Floats, coef: Floats,
+    intercept: Floats,
+) -> Floats:  # fmt: skip
     """Score of every scorer by the model of the row's region: (n, s).
 
     Only the models of a row's region are asked.
@@ -217,7 +212,7 @@ def regional_scores(
     coef, intercept : ndarray of shape (s, r, d) and (s, r)
     """
     scores = np.empty((X.shape[0], len(coef)), coef.dtype)
-    if not sparse.issparse(X):
+    if not is_sparse(X):
         regions = np.empty(len(X), np.intp)
         parts = (
             read_only(np.ascontiguousarray(part))
@@ -232,9 +227,7 @@ def regional_scores(
     return scores
 
 
-def combine_models(
-    codes: Any, coef: NDArray[Any], intercept: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def combine_models(codes: Any, coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
     """Combine the models themselves: the linear model that acts at each row.
 
     Parameters
@@ -248,7 +241,7 @@ def combine_models(
     coef : ndarray of shape (n, s, d)
     intercept : ndarray of shape (n, s)
     """
-    if sparse.issparse(codes):
+    if is_sparse(codes):
         return np.stack([codes @ of_scorer for of_scorer in coef], axis=1), codes @ intercept.T
     n = codes.shape[0]
     if n > 1 and codes.strides[0] == 0:  # the same code at every row
@@ -259,7 +252,7 @@ def combine_models(
     return by_scorer.transpose(1, 0, 2), np.einsum("nsm,sm->ns", codes, intercept)
 
 
-def winners(scores: NDArray[Any], multilabel: bool = False) -> NDArray[np.intp]:
+def winners(scores: Floats, multilabel: bool = False) -> NDArray[np.intp]:
     """Index of the class with the largest score; one score is that of the second class.
 
     Of several labels a row, those with positive scores: an indicator (n, s).
@@ -273,7 +266,7 @@ def winners(scores: NDArray[Any], multilabel: bool = False) -> NDArray[np.intp]:
     return found
 
 
-def difference(by_class: NDArray[Any], n_classes: int) -> NDArray[Any]:
+def difference(by_class: Floats, n_classes: int) -> Floats:
     """Scorers to decisions, on axis 1: second minus first for two classes, else all of them."""
     if by_class.shape[1] == 1:
         return by_class[:, 0]

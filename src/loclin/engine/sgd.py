@@ -15,12 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loclin.engine.averaging import AveragedWeights, DescentModels
 from loclin.engine.coders import Coder, Given
 from loclin.engine.codes import squared_norms
-from loclin.engine.data import Rows
+from loclin.engine.data import Floats, Labels, Matrix, Rows
 from loclin.engine.procedure import Procedure
 from loclin.engine.rows import compiled_form
 from loclin.engine.sgd_pass import PassSettings, sgd_pass, sgd_pass_in_memory
@@ -44,7 +43,7 @@ class SGD(AveragedWeights):
     """
 
     def __init__(
-        self, X: Any, n_scorers: int, n_models: int, settings: PassSettings,
+        self, X: Matrix, n_scorers: int, n_models: int, settings: PassSettings,
         coder: Coder | None = None,
     ) -> None:  # fmt: skip
         self.coder = Given() if coder is None else coder
@@ -58,12 +57,12 @@ class SGD(AveragedWeights):
         size = size if self.coder.scores_all_models else size // self.n_scorers
         return float(self.settings.batch_size * size)
 
-    def mean_squared_norm(self, X: Any, Z: Any) -> float:
+    def mean_squared_norm(self, X: Matrix, Z: Any) -> float:
         """Mean squared norm of the implicit features, Z being the rows as the coder sees them."""
         return mean_squared_feature_norm(X, self.coder.codes(Z), self.settings.intercepts.local)
 
     def iterate(
-        self, X: Any, Z: Any, y: NDArray[Any], row_weights: NDArray[Any],
+        self, X: Matrix, Z: Any, y: Labels, row_weights: Floats,
         rng: np.random.Generator, *, average: bool = False,
     ) -> float:  # fmt: skip
         """One pass over the rows. Return the objective.
@@ -77,7 +76,7 @@ class SGD(AveragedWeights):
         return self._pass(X, Z, y, row_weights, rng, moves=True, average=average)
 
     def _pass(
-        self, X: Any, Z: Any, y: NDArray[Any], row_weights: NDArray[Any],
+        self, X: Matrix, Z: Any, y: Labels, row_weights: Floats,
         rng: np.random.Generator, *, moves: bool, average: bool,
     ) -> float:  # fmt: skip
         settings = self.settings
@@ -93,11 +92,11 @@ class SGD(AveragedWeights):
         self.coder.end_pass(coder, average=average)
         return total_loss / float(row_weights.sum()) + self.penalty()
 
-    def current(self) -> tuple[NDArray[Any], ...]:
+    def current(self) -> tuple[Floats, ...]:
         """Mean of the iterates since averaging began, or the last one: W, b, g, the coder's."""
         return *self.mean_weights(), *self.coder.current(self.averaged[1])
 
-    def fitted(self, t: int, *iterate: NDArray[Any]) -> DescentModels:
+    def fitted(self, t: int, *iterate: Floats) -> DescentModels:
         """Return what `current` gave as a fitted model."""
         return self.coder.fitted(self.models(t, *iterate[:3]), *iterate[3:])
 
@@ -180,7 +179,7 @@ class SGDStream(Stream):
         return total / n
 
 
-def mean_squared_feature_norm(X: Any, codes: Any, local: bool) -> float:
+def mean_squared_feature_norm(X: Matrix, codes: Any, local: bool) -> float:
     """Mean squared norm of the implicit features ``code (x) [x; local]``; 1 if all are zero."""
     n_scorers = codes.shape[1] if codes.ndim == 3 else 1
     norms = np.empty((n_scorers, X.shape[0]))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
 from loclin.engine.averaging import DescentModels
+from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.losses import Loss
 from loclin.engine.procedure import StreamProcedure
 from loclin.engine.schedule import auto_alpha, stable_eta0, step_offset
@@ -35,7 +34,7 @@ class Stream(StreamProcedure):
         self.weight_sum = 0.0
         self.squared_norm_sum = 0.0
         self.n_averaged = 0
-        self.mean: tuple[NDArray[Any], ...] | None = None
+        self.mean: tuple[Floats, ...] | None = None
         self.followed: tuple[float, int] | None = None
 
     @property
@@ -48,15 +47,15 @@ class Stream(StreamProcedure):
         self.followed = alpha, t
         return self
 
-    def enter(self, X: Any, weights: NDArray[Any], mean_squared_norm: float, alpha: float | None,
-              constant: float = 0.0) -> NDArray[Any]:  # fmt: skip
+    def enter(self, X: Matrix, weights: Floats, mean_squared_norm: float, alpha: float | None,
+              constant: float = 0.0) -> Floats:  # fmt: skip
         """Count rows in, set the solver's alpha and step, and begin a new average.
 
         `constant` is a part of the squared norms that the rule for alpha leaves out. Returns the
         weights in units of the mean weight so far.
         """
         solver, n = self.solver, X.shape[0]
-        if sparse.issparse(X) != solver.is_sparse:  # the stream has changed its kind
+        if is_sparse(X) != solver.is_sparse:  # the stream has changed its kind
             solver.change_layout()
             if self.mean is not None:
                 self.mean = np.ascontiguousarray(self.mean[0].T), *self.mean[1:]

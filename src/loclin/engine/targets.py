@@ -5,11 +5,10 @@ With one scorer a class, scorer k is for label k; a single one is for label 1 of
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from loclin.engine.data import Labels
 from loclin.engine.jit import jit
 
 
@@ -19,7 +18,7 @@ def sign_of(label, k, n_scorers):
     return 1.0 if label == (k if n_scorers > 1 else 1) else -1.0
 
 
-def signs_of(y: NDArray[Any], n_scorers: int) -> NDArray[np.int8]:
+def signs_of(y: Labels, n_scorers: int) -> NDArray[np.int8]:
     """+1 and -1, (n, s), from labels, or from an indicator of several labels a row."""
     if y.ndim == 2:
         members = y > 0

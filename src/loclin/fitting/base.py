@@ -58,6 +58,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     local_intercept_: NDArray[Any]  # shape: (s, m)
     intercept_: NDArray[Any]  # shape: (s,)
     classes_: NDArray[Any]
+    objective_: list[float]
+    validation_scores_: list[float]
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
     _scores_tell_finite = False  # has every row with NaN or infinity such a score?
     _alpha_unit = 1.0  # strength of the rule for alpha, in that of most
@@ -357,7 +359,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             objective = stream.learn(rows, alpha, self._batch_size(stream.n_seen + len(rows.y)))
         self._adopt(stream.result(final=True))
         self._kept = stream.kept
-        self.objective_, self.n_iter_ = [objective], 1
+        self.n_iter_ = 1
+        self.objective_ = [objective]
         self._check_finite()
 
     def _iterate(
@@ -369,8 +372,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         context.call_on_fit_task_begin(estimator=self, **seen)
         procedure = self._start(rows, rng, continued=continued)
         plateau = Plateau(self.tol, self.n_iter_no_change)
-        self.objective_: list[float] = []
-        self.validation_scores_: list[float] = []
+        self.objective_ = []
+        self.validation_scores_ = []
         last, stopping = self.max_iter, False
         while len(self.objective_) < last:
             done = len(self.objective_)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils import check_array
+
+from loclin.engine.data import is_sparse
 
 
 def check_number(
@@ -51,7 +52,7 @@ def check_n_jobs(n_jobs: Any) -> None:
 
 def canonical(X: Any) -> Any:
     """Return a sparse matrix with one sorted entry for each nonzero; others as they are."""
-    if sparse.issparse(X) and not X.has_canonical_format:
+    if is_sparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 
+from loclin.engine.data import Floats, Labels, Matrix, is_sparse
 from loclin.fitting.checks import canonical
 
 # With fewer nonzeros a row than this part of its codes, only those models are scored.
@@ -31,7 +31,7 @@ def check_coding(name: str, coding: Any, options: Any = ()) -> None:
         )
 
 
-def fitted_coding(coding: Any, X: Any, y: NDArray[Any], rng: np.random.Generator) -> Any:
+def fitted_coding(coding: Any, X: Matrix, y: Labels, rng: np.random.Generator) -> Any:
     """Fit a clone of the coding, which gets a seed where it has none; y are the labels.
 
     Raises
@@ -54,7 +54,7 @@ def fitted_coding(coding: Any, X: Any, y: NDArray[Any], rng: np.random.Generator
     return coding
 
 
-def check_classes(coding: Any, classes: NDArray[Any]) -> None:
+def check_classes(coding: Any, classes: Floats) -> None:
     """Raise where a coding with codes for each class lacks one, or has another."""
     if belongs_to_classes(coding) and not np.array_equal(coding.classes_, classes):
         raise ValueError(
@@ -68,7 +68,7 @@ def belongs_to_classes(coding: Any) -> bool:
     return bool(getattr(coding, "per_class", False))
 
 
-def encode(coding: Any, X: Any) -> Any:
+def encode(coding: Any, X: Matrix) -> Any:
     """Codes of the rows: CSR (n, m), or dense (n, m) where few are zero, or (n, s, m) by class."""
     with warnings.catch_warnings(), config_context(assume_finite=True):  # X was checked before
         # a coding that was fitted on a data frame gets its rows without the names
@@ -76,7 +76,7 @@ def encode(coding: Any, X: Any) -> Any:
         if belongs_to_classes(coding):
             return coding.transform_by_class(X).astype(X.dtype, copy=False)
         codes = coding.transform(X)
-    if not sparse.issparse(codes):
+    if not is_sparse(codes):
         return np.ascontiguousarray(codes, dtype=X.dtype)
     if codes.nnz > _DENSE * np.prod(codes.shape, dtype=float):
         return codes.toarray().astype(X.dtype, copy=False)
@@ -98,11 +98,11 @@ class Views:
     coding: Any
     linear: bool
 
-    def of_models(self, X: Any) -> Any:
+    def of_models(self, X: Matrix) -> Any:
         """Rows as the models see them."""
         return X if self.linear else np.ones((X.shape[0], 1), X.dtype)
 
-    def __call__(self, X: Any) -> tuple[Any, Any]:
+    def __call__(self, X: Matrix) -> tuple[Any, Any]:
         """Rows as the models see them; their codes, or the rows again."""
         return self.of_models(X), X if self.coding is None else encode(self.coding, X)
 

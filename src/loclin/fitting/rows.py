@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from loclin.engine.data import Rows
+from loclin.engine.data import Floats, Labels, Matrix, Rows
 from loclin.fitting.checks import check_weights
 
 # Rows scored by one product where the user leaves the choice to us.
@@ -25,7 +24,7 @@ def auto_batch_size(n_samples: int) -> int:
     return min(LARGEST_BATCH, max(1, n_samples // 100))
 
 
-def weigh(X: Any, labels: NDArray[Any], class_weights: NDArray[Any] | None, sample_weight: Any, *,
+def weigh(X: Matrix, labels: Labels, class_weights: Floats | None, sample_weight: Any, *,
           unit: bool = True) -> Rows:  # fmt: skip
     """Weigh the rows, to mean 1 if `unit`, and leave out those of weight zero."""
     weights = check_weights(sample_weight, len(labels))

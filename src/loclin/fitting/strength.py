@@ -6,10 +6,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import RepeatedStratifiedKFold
 
-from loclin.engine.data import Rows
+from loclin.engine.data import Floats, Rows
 from loclin.engine.scores import block_rows
 from loclin.engine.threads import threads_for
 from loclin.fitting.checks import check_number
@@ -64,7 +63,7 @@ def chosen_factor(model: Any, rows: Rows, trial: dict[str, Any] | None, seed: in
 
 def fold_wins(
     kind: Any, parameters: dict[str, Any], rows: Rows, labels: Any, train: Any, test: Any
-) -> NDArray[Any]:
+) -> Floats:
     """Return by factor and row held out: its weight if right where factor 1 is wrong, or less."""
     right: dict[float, Any] = {}
     alpha: Any = "scale"

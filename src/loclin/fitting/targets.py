@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
+
+from loclin.engine.data import is_sparse
 
 
 def labels_or_indicator(y: Any) -> NDArray[Any]:
@@ -22,7 +23,7 @@ def labels_or_indicator(y: Any) -> NDArray[Any]:
     """
     if getattr(y, "ndim", 1) == 2 and y.shape[1] > 1:
         if type_of_target(y, input_name="y") == "multilabel-indicator":
-            members = y.toarray() if sparse.issparse(y) else np.asarray(y)
+            members = y.toarray() if is_sparse(y) else np.asarray(y)
             if np.isin(members, (0, 1)).all():
                 return members.astype(np.int8)
         raise ValueError(

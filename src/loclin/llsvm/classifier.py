@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.codes import Intercepts
-from loclin.engine.data import Rows
+from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.schedule import stable_eta0, step_offset
@@ -306,7 +305,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
                 CompetingDual(X, codes, y, n_classes, weights, alpha, start=start, **has)
             )
         else:
-            signs = signs_of(y, self._n_scorers)
+            signs = signs_of(y, self._n_scorers).astype(np.float64)
             for k in range(self._n_scorers):
                 of_class = codes if codes.ndim == 2 else codes[:, k]
                 start = starts[k] if starts else None
@@ -348,7 +347,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
     def _views(self) -> Views:
         return Views(self.coding_, self.weights == "linear")
 
-    def _sgd(self, X: Any, codes: Any, alpha: float, n_samples: int) -> SGD:
+    def _sgd(self, X: Matrix, codes: Any, alpha: float, n_samples: int) -> SGD:
         settings = PassSettings(
             alpha=alpha,
             loss=int(LOSSES[self.loss]),
@@ -359,7 +358,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         )
         return SGD(X, self._n_scorers, codes.shape[-1], settings)
 
-    def _trained_models(self) -> tuple[NDArray[Any], ...]:
+    def _trained_models(self) -> tuple[Floats, ...]:
         """Models of the fit before, as the solvers take them."""
         if len(self.local_coef_) != self._n_scorers:
             raise ValueError(
@@ -371,12 +370,12 @@ class LLSVMClassifier(LocallyLinearClassifier):
             return self.local_coef_, self.local_intercept_ * self._intercepts.local, extra
         return self.local_intercept_[:, :, None], np.zeros_like(self.local_intercept_), extra
 
-    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
+    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         codes = encode(self.coding_, X)
         coef = self.local_coef_ if self.weights == "linear" else None
         return coded_scores(X, codes, coef, self.local_intercept_) + self.intercept_
 
-    def _codes(self, X: Any) -> Any:
+    def _codes(self, X: Matrix) -> Any:
         codes = encode(self.coding_, X)
         return codes if codes.ndim == 3 else sparse.csr_matrix(codes)
 

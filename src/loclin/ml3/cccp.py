@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loclin.engine.averaging import AveragedWeights, DescentModels
+from loclin.engine.data import Floats, Labels, Matrix
 from loclin.engine.losses import loss_value
 from loclin.engine.rows import compiled_form
 from loclin.ml3.kernels import PassSettings, cccp_pass, freeze_codes
@@ -54,12 +54,12 @@ class CCCPSettings(NamedTuple):
         )  # fmt: skip
 
 
-def random_codes(rng: np.random.Generator, n: int, m: int, p: float, dtype: Any) -> NDArray[Any]:
+def random_codes(rng: np.random.Generator, n: int, m: int, p: float, dtype: Any) -> Floats:
     """Draw `n` codes on the positive part of the p-norm sphere: uniform entries, normalised."""
     return onto_sphere(rng.random((n, m), dtype=dtype), p)
 
 
-def onto_sphere(codes: NDArray[Any], p: float) -> NDArray[Any]:
+def onto_sphere(codes: Floats, p: float) -> Floats:
     """Scale codes onto the p-norm sphere, in place; zeros stay."""
     tiny = np.finfo(codes.dtype).tiny
     for block in np.array_split(codes, max(1, len(codes) // _FREEZE_BLOCK)):
@@ -69,7 +69,7 @@ def onto_sphere(codes: NDArray[Any], p: float) -> NDArray[Any]:
     return codes
 
 
-def rows_by_class(y: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def rows_by_class(y: Labels, n_classes: int) -> tuple[Labels, Labels]:
     """Return the rows class by class, and where each class starts (and the last one ends)."""
     order = np.argsort(y, kind="stable").astype(np.int32)
     return order, np.searchsorted(y, np.arange(n_classes + 1), sorter=order)
@@ -86,7 +86,7 @@ class CCCP(AveragedWeights):
     settings : CCCPSettings
     """
 
-    def __init__(self, X: Any, n_classes: int, settings: CCCPSettings) -> None:
+    def __init__(self, X: Matrix, n_classes: int, settings: CCCPSettings) -> None:
         super().__init__(X, n_classes, settings.n_models, settings)
 
     @property
@@ -95,15 +95,15 @@ class CCCP(AveragedWeights):
         return float(self.settings.batch_size) * self.weights.W.size
 
     def start(
-        self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
+        self, X: Matrix, y: Labels, weights: Floats, codes: Floats,
         rng: np.random.Generator,
     ) -> float:  # fmt: skip
         """Fit the models to fixed codes, shared by the classes; return the objective."""
         return self._pass(X, y, weights, codes, rng, start=True, average=False)
 
     def iterate(
-        self, X: Any, y: NDArray[Any], weights: NDArray[Any],
-        by_class: tuple[NDArray[Any], NDArray[Any]], codes: NDArray[Any],
+        self, X: Matrix, y: Labels, weights: Floats,
+        by_class: tuple[Labels, Labels], codes: Floats,
         rng: np.random.Generator, *, average: bool = False,
     ) -> float:  # fmt: skip
         """One CCCP iteration. Return the objective.
@@ -120,7 +120,7 @@ class CCCP(AveragedWeights):
         return self._pass(X, y, weights, codes, rng, start=False, average=average)
 
     def _pass(
-        self, X: Any, y: NDArray[Any], weights: NDArray[Any], codes: NDArray[Any],
+        self, X: Matrix, y: Labels, weights: Floats, codes: Floats,
         rng: np.random.Generator, *, start: bool, average: bool,
     ) -> float:  # fmt: skip
         sums, progress = self.begin_pass(average)
@@ -132,11 +132,11 @@ class CCCP(AveragedWeights):
         self.end_pass(progress, average)
         return total_loss / float(weights.sum()) + self.penalty()
 
-    def current(self) -> tuple[NDArray[Any], ...]:
+    def current(self) -> tuple[Floats, ...]:
         """Mean of the iterates since averaging began, or the last one."""
         return self.mean_weights()
 
-    def fitted(self, t: int, *iterate: NDArray[Any]) -> DescentModels:
+    def fitted(self, t: int, *iterate: Floats) -> DescentModels:
         """Return what `current` gave, after t rows, as a fitted model."""
         return self.models(t, *iterate)
 

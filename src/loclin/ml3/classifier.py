@@ -6,10 +6,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
-from loclin.engine.data import Rows, mean_squared_norm
+from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.schedule import step_offset
 from loclin.engine.scores import pooled_scores, pooling_codes
@@ -243,7 +241,7 @@ class ML3Classifier(LocallyLinearClassifier):
             return CCCPFit(solver, rows, rng, *schedule, n_passes=self.t_ // n)
         return CCCPFit(solver, rows, rng, *schedule, codes=self._starting_codes(rows, rng))
 
-    def _starting_codes(self, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def _starting_codes(self, rows: Rows, rng: np.random.Generator) -> Floats:
         n, m, p, dtype = len(rows.y), int(self.n_models), float(self.p), rows.X.dtype
         if isinstance(self.init, str):
             if self.init == "kmeans":
@@ -255,7 +253,7 @@ class ML3Classifier(LocallyLinearClassifier):
                 f"init={self.init!r} gives {codes.shape[1]} codes a row, but n_models={m}. Make "
                 "the two numbers the same."
             )
-        codes = codes.toarray() if sparse.issparse(codes) else np.asarray(codes)
+        codes = codes.toarray() if is_sparse(codes) else np.asarray(codes)
         return onto_sphere(np.maximum(codes, 0).astype(dtype, copy=False), p)
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> CCCPStream:
@@ -266,9 +264,9 @@ class ML3Classifier(LocallyLinearClassifier):
             stream.follow(self.alpha_, self.t_)
         return stream
 
-    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
+    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         q = dual_exponent(self.p)
         return pooled_scores(X, self.local_coef_, self.local_intercept_, q, rooted=not ranks)
 
-    def _codes(self, X: Any) -> NDArray[Any]:
+    def _codes(self, X: Matrix) -> Floats:
         return pooling_codes(X, self.local_coef_, self.local_intercept_, dual_exponent(self.p))

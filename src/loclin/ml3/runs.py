@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from loclin.engine.data import Rows, mean_squared_norm
 from loclin.engine.averaging import DescentModels
+from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.procedure import Procedure
 from loclin.engine.streams import Stream
 from loclin.ml3.cccp import CCCP, random_codes, rows_by_class
@@ -38,7 +35,7 @@ class CCCPFit(Procedure):
     gap = None  # the procedure knows none
 
     def __init__(self, solver: CCCP, rows: Rows, rng: np.random.Generator, t_start: float,
-                 t_pass: float, codes: NDArray[Any] | None = None,
+                 t_pass: float, codes: Floats | None = None,
                  n_passes: int = 0) -> None:  # fmt: skip
         self.solver, self.rows, self.rng = solver, rows, rng
         self.t_start, self.t_pass, self.n_passes = t_start, t_pass, n_passes
@@ -106,7 +103,7 @@ class CCCPStream(Stream):
         return objective
 
 
-def kmeans_codes(X: Any, n_models: int, rng: np.random.Generator) -> NDArray[Any]:
+def kmeans_codes(X: Matrix, n_models: int, rng: np.random.Generator) -> Floats:
     """Return one-hot codes by the clusters of k-means (at most one cluster a row)."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 

@@ -17,16 +17,13 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
-from scipy import sparse
 
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.averaging import DescentModels
 from loclin.engine.coders import Coder
-from loclin.engine.data import Rows
-from loclin.engine.procedure import LocalModels, Procedure, StreamProcedure
+from loclin.engine.data import Floats, Labels, Rows, is_sparse
+from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.rows import compiled_form
-from loclin.engine.sgd import SGDFit, SGDStream
 from loclin.fitting.encode import encode
 from loclin.sapl.kernels import MovingAnchors
 
@@ -38,9 +35,9 @@ AT_REST = 5
 class AnchoredModels(DescentModels):
     """Local models and what writes their codes; s of each where scorers have their own."""
 
-    anchors: NDArray[Any]  # shape: (m, d)
-    bandwidth: float | NDArray[Any]
-    history: NDArray[Any]  # shape: (m + 1,)
+    anchors: Floats  # shape: (m, d)
+    bandwidth: float | Floats
+    history: Floats  # shape: (m + 1,)
 
 
 class LearnedAnchors(Coder):
@@ -61,10 +58,12 @@ class LearnedAnchors(Coder):
     """
 
     scores_all_models = False
+    sum_V: Floats
+    sum_log_bandwidth: Floats
 
     def __init__(self, coding: SoftAssignmentCoding, dtype: Any, anchor_lr: float,
                  bandwidth_lr: float, n_at_rest: int) -> None:  # fmt: skip
-        self.V: NDArray[Any] = coding.anchors_.astype(dtype, order="C", copy=True)
+        self.V: Floats = coding.anchors_.astype(dtype, order="C", copy=True)
         self.n_neighbors = min(coding.n_neighbors, len(self.V))
         self.bandwidth = np.array([coding.bandwidth_])
         self.rates = np.array([anchor_lr / np.sqrt(coding.bandwidth_), bandwidth_lr])
@@ -72,7 +71,7 @@ class LearnedAnchors(Coder):
         self.n_at_rest = n_at_rest
         self.forget_average()
 
-    def follow(self, history: NDArray[Any]) -> Self:
+    def follow(self, history: Floats) -> Self:
         """Go on with the steps of an earlier fit."""
         self.history[:] = history
         return self
@@ -84,7 +83,7 @@ class LearnedAnchors(Coder):
     def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> MovingAnchors:
         """Return the anchors as a pass takes them: for sparse rows feature by feature."""
         n, (m, d), k = Z.shape[0], self.V.shape, self.n_neighbors
-        dtype, by_feature = self.V.dtype, sparse.issparse(Z)
+        dtype, by_feature = self.V.dtype, is_sparse(Z)
         if not moves:
             self.history[:] = 0
         if average and not len(self.sum_V):
@@ -127,15 +126,15 @@ class LearnedAnchors(Coder):
         self.sum_V = np.zeros((0, self.V.shape[1]), self.V.dtype)
         self.sum_log_bandwidth = np.zeros(1)
 
-    def current(self, n_averaged: float) -> tuple[NDArray[Any], ...]:
-        """Mean of the anchors and of the bandwidth's logarithm since averaging began, or the last."""
+    def current(self, n_averaged: float) -> tuple[Floats, ...]:
+        """Mean of anchors and of the bandwidth's logarithm since averaging began, or the last."""
         steps = n_averaged
         V = self.sum_V / self.V.dtype.type(steps) if steps else self.V.copy()
         learned = steps and self.rates[1] > 0
         bandwidth = np.exp(self.sum_log_bandwidth / steps) if learned else self.bandwidth.copy()
         return V, bandwidth
 
-    def fitted(self, models: LocalModels, *iterate: NDArray[Any]) -> AnchoredModels:
+    def fitted(self, models: DescentModels, *iterate: Floats) -> AnchoredModels:
         """Add the anchors to fitted models."""
         V, bandwidth = iterate
         return AnchoredModels(
@@ -143,9 +142,7 @@ class LearnedAnchors(Coder):
         )
 
 
-def soft_assignment(
-    anchors: NDArray[Any], n_neighbors: int, bandwidth: float
-) -> SoftAssignmentCoding:
+def soft_assignment(anchors: Floats, n_neighbors: int, bandwidth: float) -> SoftAssignmentCoding:
     """Return the coding by these anchors, fitted."""
     coding = SoftAssignmentCoding(len(anchors), n_neighbors, bandwidth, anchors)
     return coding.fit(anchors)
@@ -163,7 +160,7 @@ class ByScorer(Procedure, StreamProcedure):
 
     gap = None  # the procedure knows none
 
-    def __init__(self, parts: list[SGDFit] | list[SGDStream], n_jobs: int | None) -> None:
+    def __init__(self, parts: list[Any], n_jobs: int | None) -> None:
         self.parts, self.n_jobs = parts, n_jobs
 
     @property
@@ -196,6 +193,6 @@ class ByScorer(Procedure, StreamProcedure):
         return AnchoredModels(**vars(found[0]) | joined | stacked)
 
 
-def one_against_rest(y: NDArray[Any], k: int) -> NDArray[Any]:
+def one_against_rest(y: Labels, k: int) -> Labels:
     """Labels of scorer k's own problem: 1 for its class, 0 for the rest."""
     return (y == k).astype(np.int32)

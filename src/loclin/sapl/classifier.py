@@ -6,12 +6,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loclin.anchors import check_anchors
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.codes import Intercepts
-from loclin.engine.data import Rows
+from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.schedule import stable_eta0, step_offset
@@ -47,8 +46,8 @@ class SAPLClassifier(LocallyLinearClassifier):
         score_y(x) = sum_j code_j(x) (w_yj . x + b_yj)
         code_j(x) = exp(-bandwidth ||x - v_j||^2) / the sum of these over the k nearest anchors
 
-    Models and anchors minimise one risk, by stochastic gradient descent (equation 12; with more than two
-    classes equation 21, one class against the rest):
+    Models and anchors minimise one risk, by stochastic gradient descent (equation 12; with more
+    than two classes equation 21, one class against the rest):
 
         alpha/2 ||W||^2 + sum_i w_i sum_y loss(+-score_y(x_i)) / sum_i w_i
 
@@ -90,8 +89,8 @@ class SAPLClassifier(LocallyLinearClassifier):
     penalize_intercept : bool, default=False
         Whether the `b_yj` are penalised like weights of a constant feature.
     max_iter : int, default=1000
-        Most passes over the rows, after five with the anchors at rest (the LL-SVM of equation 20). With
-        the default `tol` most fits need 20 to 60.
+        Most passes over the rows, after five with the anchors at rest (the LL-SVM of equation 20).
+        With the default `tol` most fits need 20 to 60.
     tol : float, default=1e-3
         Passes end when the objective (with early stopping: minus the held-out accuracy) has not
         fallen by `tol` for `n_iter_no_change` passes in a row; then come `average` more.
@@ -209,7 +208,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     alpha_: float
     n_anchors_: int
     t_: int
-    history_: NDArray[Any]
+    history_: Floats
 
     def _check_parameters(self) -> None:
         if self.n_anchors is not None and self.n_anchors != "auto":
@@ -352,7 +351,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         seed = int(rng.integers(2**31 - 1))
         learned, watched = hold_out(rows, self.validation_fraction, seed, "n_anchors='auto'")
 
-        def make(start: NDArray[Any], models: AnchoredModels | None) -> SGD:
+        def make(start: Floats, models: AnchoredModels | None) -> SGD:
             k = min(self.n_neighbors, len(start))
             coding = self._coding(len(start), k, start).fit(learned.X)
             anchors = self._learned_anchors(learned, coding, 1 if models else AT_REST)
@@ -381,7 +380,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             for of_scorer, bandwidth in zip(anchors, np.ravel(self.bandwidth_), strict=True)
         ]
 
-    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
+    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         coef = self.local_coef_ if self.weights == "linear" else None
         codings = self._codings()
         if len(codings) == 1:
@@ -396,7 +395,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             ]
         )  # fmt: skip
 
-    def _codes(self, X: Any) -> Any:
+    def _codes(self, X: Matrix) -> Any:
         codings = self._codings()
         if len(codings) == 1:
             return codings[0].transform(X)

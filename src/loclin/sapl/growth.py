@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from loclin.engine.data import Rows
+from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD
 from loclin.engine.sgd_pass import row_losses
@@ -27,7 +26,7 @@ _UNUSED = 0.01  # an anchor with less than this part of an equal share of the co
 
 
 def enough_anchors(
-    make: Callable[[NDArray[Any], AnchoredModels | None], SGD], first: NDArray[Any], rows: Rows,
+    make: Callable[[Floats, AnchoredModels | None], SGD], first: Floats, rows: Rows,
     watched: Rows, view: Callable[[Any], Any], n_most: int, rng: np.random.Generator,
 ) -> int:  # fmt: skip
     """Return the number of anchors beyond which held-out risk hardly falls.
@@ -50,7 +49,8 @@ def enough_anchors(
     -------
     n_anchors : int
     """
-    anchors, models, waited = first, None, 0
+    anchors, waited = first, 0
+    models: Any = None
     least, enough = np.inf, len(first)
     X = view(rows.X)
     while True:
@@ -73,9 +73,10 @@ def enough_anchors(
 
 def losses_and_codes(
     solver: SGD, models: AnchoredModels, rows: Rows, view: Callable[[Any], Any]
-) -> tuple[NDArray[Any], Any]:
+) -> tuple[Floats, Any]:
     """Losses of the rows, summed over the scorers, and their codes."""
-    coding = soft_assignment(models.anchors, solver.coder.n_neighbors, models.bandwidth)
+    coder: Any = solver.coder
+    coding = soft_assignment(models.anchors, coder.n_neighbors, float(models.bandwidth))
     codes = sparse.csr_matrix(encode(coding, rows.X))
     scores = coded_scores(view(rows.X), codes, models.local_coef, models.local_intercept)
     out = np.empty(len(rows.y))
@@ -115,7 +116,7 @@ def split(
     )  # fmt: skip
 
 
-def two_means(X: Any, weights: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+def two_means(X: Matrix, weights: Floats, rng: np.random.Generator) -> Floats:
     """Centres of two halves of the rows; one twice where the rows are one point."""
     from sklearn.cluster import KMeans
 

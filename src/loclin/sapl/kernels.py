@@ -1,6 +1,7 @@
 """SAPL's coder, compiled: codes written batch by batch, and the anchors' steps.
 
-The codes are the parts of a CSR matrix with k entries a row, written anew whenever the row comes up.
+The codes are the parts of a CSR matrix with k entries a row, written anew whenever the row comes
+up.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class MovingAnchors(NamedTuple):
 
     `V` has the layout of weights, one output an anchor, and `gradient`, all 0 between batches, has
     it too. A batch of sparse rows costs what its nonzeros cost, whatever the number of features:
-    the anchors are ``scales * V``, so that they shrink without a pass over V, and their sum over the
-    steps is ``counts * V + sums``.
+    the anchors are ``scales * V``, so that they shrink without a pass over V, and their sum over
+    the steps is ``counts * V + sums``.
     """
 
     codes: Any  # parts of a CSR matrix (n, m), k entries a row
