@@ -15,8 +15,15 @@ from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 
 CLASSIFIERS = [getattr(loclin, name) for name in loclin.__all__ if name.endswith("Classifier")]
 
-ESTIMATORS = [cls(max_iter=5, random_state=0) for cls in CLASSIFIERS]
-# Beside the defaults, which fit dozens of times for alpha="auto", other ways with one fit.
+# Every fit with one strength: what alpha="auto" does beside it is tested in test_strength.py.
+FEW = {"max_iter": 5, "random_state": 0}
+ESTIMATORS = [
+    loclin.ML3Classifier(alpha="scale", **FEW),
+    loclin.LLSVMClassifier(alpha="scale", **FEW),
+    loclin.SAPLClassifier(alpha="scale", **FEW),
+    loclin.L3MClassifier(alpha="scale", n_restarts=1, **FEW),
+    loclin.USSVMClassifier(**FEW),
+]
 ESTIMATORS += [
     loclin.LLSVMClassifier(alpha="scale", solver="dual_cd", tol=0.1, random_state=0),
     loclin.LLSVMClassifier(OrthogonalCoding(), alpha="scale", max_iter=20, random_state=0),
