@@ -18,7 +18,7 @@ import numpy as np
 from loclin.engine.codes import add_batch, code_gram, code_scores, product_room
 from loclin.engine.jit import jit
 from loclin.engine.rows import gather
-from loclin.llsvm.dual_kernels import AT_REST, SWEEPS, no_sums, to_the_front, workspace
+from loclin.llsvm.dual_kernels import AT_REST, SWEEPS, add_row, no_sums, to_the_front, workspace
 
 
 @jit
@@ -133,7 +133,10 @@ def competing_pass(problem, state, active, limit):
             for i in range(n):
                 for y in range(s):
                     steps[i, y] = a[rows[i], y] - before[i, y]
-            add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, room)
+            if n > 1:
+                add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, room)
+            else:
+                add_row(X, rows[0], buffer, codes, steps, W, b, g, intercepts)
         kept = to_the_front(active, first, n, settled, kept)
     return kept, worst
 

@@ -17,7 +17,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.engine.codes import Intercepts, add_batch, code_gram, code_scores, product_room
+from loclin.engine.codes import (
+    Intercepts,
+    add_batch,
+    add_code,
+    add_code_only,
+    code_gram,
+    code_scores,
+    product_room,
+)
 from loclin.engine.iterates import Progress, Weights
 from loclin.engine.jit import jit
 from loclin.engine.losses import Loss, loss_conjugate, loss_value
@@ -90,6 +98,32 @@ def no_sums(b):
     """Return empty sums, as nothing is averaged."""
     nothing = np.empty(0, b.dtype)
     return Weights(nothing.reshape((0, 0)), nothing, nothing)
+
+
+@jit
+def add_row(X, row, buffer, codes, steps, W, b, g, intercepts):
+    """Do what `add_batch` does for a batch of one row, at less cost.
+
+    Parameters
+    ----------
+    X, codes : compiled form of {ndarray, csr} of shape (n, d) and (n, m)
+    row : int
+    buffer : ndarray of shape (>= 1, d)
+        The row, gathered; not used for a sparse X.
+    steps : ndarray of shape (>= 1, s)
+    W, b, g : ndarray
+        See `Weights`; moved in place.
+    intercepts : Intercepts
+    """
+    m = b.shape[0] // g.shape[0]
+    for k in range(g.shape[0]):
+        step = steps[0, k]
+        if step != 0:
+            add_code(X, row, buffer, 0, codes, k, k * m, W, step)
+            if intercepts.local:
+                add_code_only(codes, row, k, k * m, b, step)
+            if intercepts.extra:
+                g[k] += step
 
 
 @jit
@@ -202,7 +236,10 @@ def dual_pass(problem, state, active, high, low):
         if moved:
             for i in range(n):
                 steps[i, 0] = dual[rows[i], 0] - before[i, 0]
-            add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, room)
+            if n > 1:
+                add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, room)
+            else:
+                add_row(X, rows[0], buffer, codes, steps, W, b, g, intercepts)
         kept = to_the_front(active, first, n, settled, kept)
     return kept, high, low
 
