@@ -10,15 +10,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import issparse
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import svds
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 
+from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.nearest import nearest_rows
 from loclin.engine.threads import threads_for
 from loclin.fitting.checks import check_number
@@ -32,6 +33,9 @@ __all__ = [
     "random_anchors",
 ]
 
+Data: TypeAlias = ArrayLike | csr_matrix
+RandomState: TypeAlias = int | np.random.RandomState | None
+
 _SOURCES = ("kmeans", "kmeans_per_class", "random")
 _KMEANS_ROWS = 20_000  # beyond, k-means on mini-batches: a few passes instead of a hundred
 _BLOCK = 2**16  # numbers a block: stays near the processor
@@ -41,7 +45,7 @@ _FEW = 128  # up to so many nearest anchors, insertion beats sorting (measured: 
 _FLOATS = (np.float64, np.float32)
 
 
-def check_anchors(name: str, how: Any) -> None:
+def check_anchors(name: str, how: str | ArrayLike) -> None:
     """Raise ValueError where `how` is a string that names no source of anchors."""
     if how is None or isinstance(how, str):
         hint = ", or give an array of shape (n_anchors, n_features)"
@@ -65,8 +69,12 @@ def row_blocks(n_rows: int, row_size: int) -> Iterator[slice]:
 
 
 def make_anchors(
-    X: Any, n_anchors: int = 100, how: Any = "kmeans", random_state: Any = None, y: Any = None
-) -> NDArray[Any]:
+    X: Data,
+    n_anchors: int = 100,
+    how: str | ArrayLike = "kmeans",
+    random_state: RandomState = None,
+    y: ArrayLike | None = None,
+) -> Floats:
     """Anchors for the rows of X, from the source that `how` names.
 
     Parameters
@@ -102,27 +110,28 @@ def make_anchors(
     [1.0, 11.0]
     """
     check_anchors("how", how)
-    X = check_array(X, accept_sparse="csr", dtype=_FLOATS)
+    rows = _checked(X)
     if not isinstance(how, str):
-        return _given_anchors(how, X)
+        return _given_anchors(how, rows)
     if how == "kmeans_per_class":
-        return _class_anchors(X, y, n_anchors, random_state)
+        return _class_anchors(rows, y, n_anchors, random_state)
     source = kmeans_anchors if how == "kmeans" else random_anchors
-    return source(X, n_anchors, random_state)
+    return source(rows, n_anchors, random_state)
 
 
-def kmeans_anchors(X: Any, n_anchors: int, random_state: Any = None) -> NDArray[Any]:
+def kmeans_anchors(X: Data, n_anchors: int, random_state: RandomState = None) -> Floats:
     """Centres of k-means over the rows of X; on mini-batches beyond 20,000 rows.
 
     Parameters, result and errors are those of `make_anchors`.
     """
-    X = _check(X, n_anchors)
-    centres = _centres(X, min(n_anchors, X.shape[0]), random_state)
+    _check_number_of_anchors(n_anchors)
+    rows = _checked(X)
+    centres = _centres(rows, min(n_anchors, rows.shape[0]), random_state)
     clipped("n_anchors", n_anchors, len(centres), f"X has only {len(centres)} distinct clusters")
     return centres
 
 
-def _centres(X: Any, wanted: int, random_state: Any) -> NDArray[Any]:
+def _centres(X: Matrix, wanted: int, random_state: RandomState) -> Floats:
     """Distinct centres of k-means, at most `wanted`."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
@@ -142,17 +151,19 @@ def _centres(X: Any, wanted: int, random_state: Any) -> NDArray[Any]:
     return np.ascontiguousarray(centres[kept])
 
 
-def _class_anchors(X: Any, y: Any, n_anchors: int, random_state: Any) -> NDArray[Any]:
+def _class_anchors(
+    X: Matrix, y: ArrayLike | None, n_anchors: int, random_state: RandomState
+) -> Floats:
     """Centres of each class, in the order of the classes, in equal shares.
 
     What a class with few rows cannot take goes to the others.
     """
     if y is None:
         raise ValueError("Anchors by 'kmeans_per_class' need y, the classes of the rows.")
-    X = _check(X, n_anchors)
-    y = column_or_1d(y)
-    check_consistent_length(X, y)
-    classes, sizes = np.unique(y, return_counts=True)
+    _check_number_of_anchors(n_anchors)
+    labels = column_or_1d(y)
+    check_consistent_length(X, labels)
+    classes, sizes = np.unique(labels, return_counts=True)
     if n_anchors < len(classes):
         raise ValueError(
             f"n_anchors={n_anchors} is too small for 'kmeans_per_class': there are {len(classes)} "
@@ -164,33 +175,34 @@ def _class_anchors(X: Any, y: Any, n_anchors: int, random_state: Any) -> NDArray
         shares[of_class] = min(sizes[of_class], left // (len(classes) - turn))
         left -= shares[of_class]
     centres = np.vstack(
-        [_centres(X[y == c], m, random_state) for c, m in zip(classes, shares, strict=True)]
+        [_centres(X[labels == c], m, random_state) for c, m in zip(classes, shares, strict=True)]
     )
     reason = f"the classes have only {len(centres)} distinct clusters"
     clipped("n_anchors", n_anchors, len(centres), reason)
     return centres
 
 
-def random_anchors(X: Any, n_anchors: int, random_state: Any = None) -> NDArray[Any]:
+def random_anchors(X: Data, n_anchors: int, random_state: RandomState = None) -> Floats:
     """Distinct rows of X, drawn at random without replacement.
 
     Parameters, result and errors are those of `make_anchors`.
     """
-    X = _check(X, n_anchors)
+    _check_number_of_anchors(n_anchors)
+    rows = _checked(X)
     seen: set[bytes] = set()
     chosen = []
-    for row in check_random_state(random_state).permutation(X.shape[0]):
+    for row in check_random_state(random_state).permutation(rows.shape[0]):
         size = len(seen)
-        seen.add((_dense(X[[row]]) + 0.0).tobytes())  # + 0.0: minus zero is zero
+        seen.add((_dense(rows[[row]]) + 0.0).tobytes())  # + 0.0: minus zero is zero
         if len(seen) > size:
             chosen.append(row)
         if len(chosen) == n_anchors:
             break
     clipped("n_anchors", n_anchors, len(chosen), f"X has only {len(chosen)} distinct rows")
-    return np.ascontiguousarray(_dense(X[chosen]))
+    return np.ascontiguousarray(_dense(rows[chosen]))
 
 
-def nearest_anchors(X: Any, anchors: Any, k: int) -> tuple[NDArray[np.intp], NDArray[Any]]:
+def nearest_anchors(X: Data, anchors: ArrayLike, k: int) -> tuple[NDArray[np.intp], Floats]:
     """Find the k nearest anchors of each row, nearest first.
 
     One product a block of rows: ||x - a||^2 = ||x||^2 - 2 x.a + ||a||^2. Where so little is left
@@ -225,16 +237,14 @@ def nearest_anchors(X: Any, anchors: Any, k: int) -> tuple[NDArray[np.intp], NDA
     >>> indices.tolist(), distances.tolist()
     ([[1, 0]], [[1.0, 4.0]])
     """
-    X = check_array(X, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=0)
-    anchors = _given_anchors(anchors, X)
-    n_anchors = anchors.shape[0]
+    rows = _checked(X, ensure_min_samples=0)
+    points = _given_anchors(anchors, rows)
+    n_anchors = len(points)
     check_number("k", k, Integral, low=1, high=n_anchors, hint=f"there are {n_anchors} anchors")
-    return nearest_of_checked(X, anchors, k)
+    return nearest_of_checked(rows, points, k)
 
 
-def nearest_of_checked(
-    X: Any, anchors: NDArray[Any], k: int
-) -> tuple[NDArray[np.intp], NDArray[Any]]:
+def nearest_of_checked(X: Matrix, anchors: Floats, k: int) -> tuple[NDArray[np.intp], Floats]:
     """Do what `nearest_anchors` does with rows and anchors that are checked, of one type."""
     n_samples, n_anchors = X.shape[0], anchors.shape[0]
     squares, anchor_squares = squared_norms("X", X), squared_norms("anchors", anchors)
@@ -243,7 +253,8 @@ def nearest_of_checked(
     rounding = X.dtype.type(np.sqrt(np.finfo(X.dtype).eps))
     for rows in row_blocks(n_samples, n_anchors):
         products = np.ascontiguousarray(anchors @ X[rows].T)  # rows along the last axis
-        near, at, of_rows = distances[rows], indices[rows], squares[rows]
+        near, at = distances[rows], indices[rows]
+        of_rows = squares[rows]
         if k <= _FEW:
             doubtful = np.empty(len(near), np.bool_)
             nearest_rows(products, of_rows, anchor_squares, rounding, at, near, doubtful)
@@ -255,7 +266,7 @@ def nearest_of_checked(
     return indices, distances
 
 
-def auto_bandwidth(X: Any, anchors: Any, k: int) -> float:
+def auto_bandwidth(X: Matrix, anchors: ArrayLike, k: int) -> float:
     """1 / (median squared distance of the rows to their k-th anchor), from at most 10,000 rows.
 
     Where most rows are on their anchors, the mean takes the place of the median; 1 where all are.
@@ -268,8 +279,8 @@ def auto_bandwidth(X: Any, anchors: Any, k: int) -> float:
 
 
 def anchor_planes(
-    X: Any, n_planes: int | None = None, random_state: Any = None
-) -> tuple[NDArray[Any], NDArray[Any]]:
+    X: Data, n_planes: int | None = None, random_state: RandomState = None
+) -> tuple[Floats, Floats]:
     """Leading right singular vectors and values of X, which is not centred (OCC, after eq. 8).
 
     Parameters
@@ -293,26 +304,28 @@ def anchor_planes(
     ValueError
         If X is sparse and large, and `n_planes` is None.
     """
-    X = check_array(X, accept_sparse="csr", dtype=_FLOATS)
-    side = min(X.shape)
-    if issparse(X) and side > _SMALL_SIDE:
+    rows = _checked(X)
+    side = min(rows.shape)
+    if is_sparse(rows) and side > _SMALL_SIDE:
         if n_planes is None:
             raise ValueError(
                 "n_planes=None takes every singular vector, too many for a sparse X of shape "
-                f"{X.shape}. Give a number, for example n_planes=100."
+                f"{rows.shape}. Give a number, for example n_planes=100."
             )
-        start = check_random_state(random_state).uniform(-1, 1, side).astype(X.dtype)
-        _, values, planes = svds(X, k=min(n_planes, side - 1), v0=start)
+        start = check_random_state(random_state).uniform(-1, 1, side).astype(rows.dtype)
+        _, values, planes = svds(rows, k=min(n_planes, side - 1), v0=start)
         values, planes = values[::-1], planes[::-1]
-    elif issparse(X) and X.shape[0] < X.shape[1]:  # X' = Q R, so X = R'Q' shares its left vectors
-        left, values, _ = np.linalg.svd(_triangle(X.T.tocsr()).T)
-        real = np.finfo(X.dtype)
-        planes = (X.T @ left).T / np.maximum(values, values[0] * real.eps + real.tiny)[:, None]
+    elif is_sparse(rows) and rows.shape[0] < rows.shape[1]:
+        # X' = Q R, so X = R'Q' shares its left vectors
+        left, values, _ = np.linalg.svd(_triangle(rows.T.tocsr()).T)
+        real = np.finfo(rows.dtype)
+        planes = (rows.T @ left).T / np.maximum(values, values[0] * real.eps + real.tiny)[:, None]
     else:
         _, values, planes = np.linalg.svd(
-            _triangle(X) if X.shape[0] > X.shape[1] else _dense(X), full_matrices=False
+            _triangle(rows) if rows.shape[0] > rows.shape[1] else _dense(rows), full_matrices=False
         )
-    smallest = values.max(initial=0) * max(X.shape) * np.finfo(X.dtype).eps  # as matrix_rank does
+    # As matrix_rank does.
+    smallest = values.max(initial=0) * max(rows.shape) * np.finfo(rows.dtype).eps
     kept = int(np.count_nonzero(values > smallest))
     kept = kept if n_planes is None else min(n_planes, kept)
     planes, values = planes[:kept], values[:kept]
@@ -320,33 +333,36 @@ def anchor_planes(
     return np.ascontiguousarray(planes * np.sign(peak)), np.ascontiguousarray(values)
 
 
-def _check(X: Any, n_anchors: Any) -> Any:
+def _checked(X: Data, *, ensure_min_samples: int = 1) -> Matrix:
+    return check_array(X, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=ensure_min_samples)
+
+
+def _check_number_of_anchors(n_anchors: int) -> None:
     check_number("n_anchors", n_anchors, Integral, low=1, open_high=True)
-    return check_array(X, accept_sparse="csr", dtype=_FLOATS)
 
 
-def _given_anchors(anchors: Any, X: Any) -> NDArray[Any]:
-    anchors = _dense(
+def _given_anchors(anchors: ArrayLike, X: Matrix) -> Floats:
+    points = _dense(
         check_array(
             anchors, accept_sparse="csr", dtype=X.dtype, input_name="anchors", order="C", copy=True
         )
     )
-    if anchors.shape[1] != X.shape[1]:
+    if points.shape[1] != X.shape[1]:
         raise ValueError(
-            f"anchors has shape {anchors.shape}; X has {X.shape[1]} features, so anchors must have "
+            f"anchors has shape {points.shape}; X has {X.shape[1]} features, so anchors must have "
             f"the shape (n_anchors, {X.shape[1]})."
         )
-    return anchors
+    return points
 
 
-def _dense(X: Any) -> NDArray[Any]:
-    return X.toarray() if issparse(X) else X
+def _dense(X: Matrix) -> Floats:
+    return X.toarray() if is_sparse(X) else X
 
 
-def squared_norms(name: str, X: Any) -> NDArray[Any]:
+def squared_norms(name: str, X: Matrix) -> Floats:
     with np.errstate(over="ignore"):
-        if issparse(X):
-            norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+        if is_sparse(X):
+            norms = np.asarray(X.multiply(X).sum(axis=1), X.dtype).ravel()
         else:
             norms = np.einsum("nd,nd->n", X, X)
     if not norms.max(initial=0) < np.finfo(X.dtype).max / 8:
@@ -358,9 +374,13 @@ def squared_norms(name: str, X: Any) -> NDArray[Any]:
 
 
 def _nearest_of_many(
-    products: NDArray[Any], squares: NDArray[Any], anchor_squares: NDArray[Any], rounding: float,
-    indices: NDArray[Any], distances: NDArray[Any],
-) -> NDArray[np.bool_]:  # fmt: skip
+    products: Floats,
+    squares: Floats,
+    anchor_squares: Floats,
+    rounding: np.floating,
+    indices: NDArray[np.intp],
+    distances: Floats,
+) -> NDArray[np.bool_]:
     """Do what `nearest_rows` does by sorting all anchors, for many neighbours."""
     whole = squares[:, None] - 2 * products.T + anchor_squares
     indices[:] = np.argsort(whole, axis=1, kind="stable")[:, : indices.shape[1]]
@@ -370,9 +390,12 @@ def _nearest_of_many(
 
 
 def _measure(
-    X: Any, anchors: NDArray[Any], rows: NDArray[Any], indices: NDArray[Any],
-    distances: NDArray[Any],
-) -> None:  # fmt: skip
+    X: Matrix,
+    anchors: Floats,
+    rows: NDArray[np.intp],
+    indices: NDArray[np.intp],
+    distances: Floats,
+) -> None:
     """Take the distances of these rows, X, again from the differences, and sort anew."""
     k = indices.shape[1]
     for some in row_blocks(len(rows), k * anchors.shape[1]):
@@ -384,9 +407,9 @@ def _measure(
         distances[rows[some]] = np.take_along_axis(near, order, axis=1)
 
 
-def _triangle(X: Any) -> NDArray[Any]:
+def _triangle(X: Matrix) -> Floats:
     """R of X = QR; a sparse X is folded in block by block."""
-    if not issparse(X):
+    if not is_sparse(X):
         return np.asarray(np.linalg.qr(X, mode="r"))
     triangle = np.zeros((0, X.shape[1]), X.dtype)
     step = max(_SMALL_SIDE, X.shape[1])

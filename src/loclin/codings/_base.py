@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from abc import ABC
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Self
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
+from loclin.engine.data import Floats, Matrix
 from loclin.fitting.checks import canonical
+
+_READ = {"accept_sparse": "csr", "order": "C"}
 
 
 class Coding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """Abstract coding."""
+    """What turns rows into codes."""
 
-    def _validate(self, X: Any, *, dtype: Any, **options: Any) -> Any:
-        found = validate_data(self, X, accept_sparse="csr", dtype=dtype, order="C", **options)
-        return (canonical(found[0]), found[1]) if isinstance(found, tuple) else canonical(found)
+    @abstractmethod
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Learn what the codes need."""
 
-    def __sklearn_tags__(self) -> Any:
+    @abstractmethod
+    def transform(self, X: ArrayLike) -> csr_matrix:
+        """Code the rows."""
+
+    def _training_rows(self, X: ArrayLike) -> Matrix:
+        return canonical(validate_data(self, X, dtype=[np.float64, np.float32], **_READ))
+
+    def _training_rows_and_labels(
+        self, X: ArrayLike, y: ArrayLike | None
+    ) -> tuple[Matrix, NDArray]:
+        rows, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], **_READ)
+        return canonical(rows), labels
+
+    def _new_rows(self, X: ArrayLike, dtype: np.dtype) -> Matrix:
+        return canonical(validate_data(self, X, dtype=dtype, reset=False, **_READ))
+
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -27,6 +49,6 @@ class Coding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
 
 
 class AnchorCoding(Coding):
-    """Abstract coding with one weight an anchor."""
+    """A coding that gives every anchor a weight."""
 
-    anchors_: NDArray[Any]  # (n_anchors, n_features)
+    anchors_: Floats  # shape: (n_anchors, n_features)

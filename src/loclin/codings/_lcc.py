@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_matrix, issparse, vstack
+from scipy.sparse import csr_matrix, vstack
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.anchors import check_anchors, make_anchors, row_blocks, squared_norms
+from loclin.anchors import RandomState, check_anchors, make_anchors, row_blocks, squared_norms
 from loclin.codings._base import AnchorCoding
 from loclin.codings._lcc_kernels import code_rows
+from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.fitting.checks import check_number
 
 _STEPS = 10  # per anchor, for a row: 3 sufficed for thousands of random problems
@@ -84,14 +85,27 @@ class LocalCoordinateCoding(AnchorCoding):
     [[0.8, 0.2, 0.0], [0.0, 1.0, 0.0]]
     """
 
-    def __init__(self, n_anchors: int = 512, locality: float = 0.1, shrinkage: float = 1e-8,
-                 max_iter: int = 10, tol: float = 1e-3, max_samples: int | None = 20_000,
-                 anchors: Any = "kmeans", random_state: Any = None) -> None:  # fmt: skip
-        self.n_anchors, self.locality, self.shrinkage = n_anchors, locality, shrinkage
-        self.max_iter, self.tol, self.max_samples = max_iter, tol, max_samples
-        self.anchors, self.random_state = anchors, random_state
+    def __init__(
+        self,
+        n_anchors: int = 512,
+        locality: float = 0.1,
+        shrinkage: float = 1e-8,
+        max_iter: int = 10,
+        tol: float = 1e-3,
+        max_samples: int | None = 20_000,
+        anchors: str | ArrayLike = "kmeans",
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_anchors = n_anchors
+        self.locality = locality
+        self.shrinkage = shrinkage
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_samples = max_samples
+        self.anchors = anchors
+        self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn the anchors.
 
         Parameters
@@ -111,26 +125,29 @@ class LocalCoordinateCoding(AnchorCoding):
             If a parameter or the data is not valid.
         """
         self._check_parameters()
-        X = self._validate(X, dtype=[np.float64, np.float32])
+        rows = self._training_rows(X)
         random_state = check_random_state(self.random_state)
-        anchors = make_anchors(X, self.n_anchors, self.anchors, random_state, y).astype(np.float64)
-        if self.max_samples is not None and self.max_samples < X.shape[0]:
-            X = X[np.sort(random_state.choice(X.shape[0], self.max_samples, replace=False))]
-        objective, better = self._alternate(X, anchors)
-        self.objective_, self.n_iter_ = [objective], 0
+        start = make_anchors(rows, self.n_anchors, self.anchors, random_state, y)
+        anchors: Floats = start.astype(np.float64)
+        n = rows.shape[0]
+        if self.max_samples is not None and self.max_samples < n:
+            rows = rows[np.sort(random_state.choice(n, self.max_samples, replace=False))]
+        objective, better = self._alternate(rows, anchors)
+        self.objective_ = [objective]
+        self.n_iter_ = 0
         while self.n_iter_ < self.max_iter:
             anchors = better
-            objective, better = self._alternate(X, anchors)
+            objective, better = self._alternate(rows, anchors)
             self.objective_.append(objective)
             self.n_iter_ += 1
             before, now = self.objective_[-2:]
             if before - now <= self.tol * before:
                 break
-        self.anchors_ = anchors.astype(X.dtype, copy=False)
+        self.anchors_ = anchors.astype(rows.dtype, copy=False)
         self._n_features_out = len(self.anchors_)
         return self
 
-    def transform(self, X: Any) -> csr_matrix:
+    def transform(self, X: ArrayLike) -> csr_matrix:
         """Code the rows.
 
         Parameters
@@ -143,23 +160,34 @@ class LocalCoordinateCoding(AnchorCoding):
             Rows sum to one.
         """
         check_is_fitted(self)
-        X = self._validate(X, dtype=self.anchors_.dtype, reset=False)
-        codes, _ = _coded(X, self.anchors_.astype(np.float64, copy=False), self.locality)
-        return codes.astype(X.dtype, copy=False)
+        rows = self._new_rows(X, self.anchors_.dtype)
+        codes, _ = _coded(rows, self.anchors_.astype(np.float64, copy=False), self.locality)
+        return codes.astype(rows.dtype, copy=False)
 
     def _check_parameters(self) -> None:
         check_number("n_anchors", self.n_anchors, Integral, low=1, open_high=True)
-        check_number("locality", self.locality, low=1e-6, open_high=True,
-                     hint="without it codes are not unique, and far anchors count")  # fmt: skip
+        check_number(
+            "locality",
+            self.locality,
+            low=1e-6,
+            open_high=True,
+            hint="without it codes are not unique, and far anchors count",
+        )
         check_number("shrinkage", self.shrinkage, low=0, open_high=True)
         check_number("max_iter", self.max_iter, Integral, low=0, open_high=True)
         check_number("tol", self.tol, low=0, open_high=True)
         if self.max_samples is not None:
-            check_number("max_samples", self.max_samples, Integral, low=1, open_high=True,
-                         hint="or None for all rows")  # fmt: skip
+            check_number(
+                "max_samples",
+                self.max_samples,
+                Integral,
+                low=1,
+                open_high=True,
+                hint="or None for all rows",
+            )
         check_anchors("anchors", self.anchors)
 
-    def _alternate(self, X: Any, anchors: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+    def _alternate(self, X: Matrix, anchors: Floats) -> tuple[float, Floats]:
         """Objective of these anchors with their best codes C, and the best anchors for these codes.
 
         The anchors solve (C'C + 2 mu diag(|C|'1) + 2 n lambda) V = (C + 2 mu |C|)'X.
@@ -177,18 +205,20 @@ class LocalCoordinateCoding(AnchorCoding):
         return objective + self.shrinkage * float(np.sum(anchors**2)), better
 
 
-def _coded(X: Any, anchors: NDArray[Any], locality: float) -> tuple[csr_matrix, float]:
+def _coded(X: Matrix, anchors: Floats, locality: float) -> tuple[csr_matrix, float]:
     """Codes of the rows, in float64, and the mean of their objectives."""
     for name, points in (("X", X), ("anchors", anchors)):
         squared_norms(name, points)  # raises where they overflow
     centre = anchors.mean(axis=0)
     anchors = anchors - centre
     gram = anchors @ anchors.T
-    blocks, total, unsolved = [], 0.0, 0
-    row_size = len(anchors) if issparse(X) else max(anchors.shape)
+    blocks = []
+    total = 0.0
+    unsolved = 0
+    row_size = len(anchors) if is_sparse(X) else max(anchors.shape)
     for rows in row_blocks(X.shape[0], row_size):
         block = X[rows].astype(np.float64)
-        if issparse(block):
+        if is_sparse(block):
             squares = row_norms(block, squared=True) - 2 * (block @ centre) + centre @ centre
             products = block @ anchors.T - anchors @ centre
         else:
@@ -200,7 +230,8 @@ def _coded(X: Any, anchors: NDArray[Any], locality: float) -> tuple[csr_matrix, 
             products, squares, gram, float(locality), _STEPS * len(anchors), codes
         )
         blocks.append(csr_matrix(codes))
-        total, unsolved = total + objectives.sum(), unsolved + failed
+        total += objectives.sum()
+        unsolved += failed
     if unsolved:
         warnings.warn(
             f"{unsolved} of {X.shape[0]} rows have codes that are not exact but sum to one. "

@@ -16,8 +16,10 @@ falls, so no support comes back, and the end is the solution:
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loclin.engine.jit import jit
 
@@ -29,18 +31,61 @@ TOLERANCE = 1e-12
 _FLAT = 1e-13
 
 
-@jit
-def _append(k, support, signs, gram, lift, linear, factor, y, z):
-    """Write row k of the factor L, and of y and z: ``LL' = G + lift, Ly = linear(signs), Lz = 1``.
+class Row(NamedTuple):
+    """The problem of a row x."""
 
-    A constant added to G changes nothing where weights sum to one; it makes G positive definite on
-    anchors that are affinely independent. ``linear[0]`` is b - penalty, ``linear[1]`` b + penalty.
+    products: NDArray[np.float64]  # shape: (m,), b
+    penalty: NDArray[np.float64]  # shape: (m,)
+    linear: NDArray[np.float64]  # shape: (2, m), b - penalty and b + penalty, less a constant
+    tolerance: float
+
+
+class Support(NamedTuple):
+    """Anchors that count at a row: the first entries of the arrays, as many as there are anchors.
+
+    On the support, ``L L' = G + lift``, ``L y = linear(signs)`` and ``L z = 1``. A constant added
+    to G changes nothing where weights sum to one; it makes G positive definite on anchors that are
+    affinely independent.
     """
-    anchor, row = support[k], factor[k]
+
+    anchors: NDArray[np.intp]  # shape: (m,), in the order in which they joined
+    signs: NDArray[np.float64]  # shape: (m,)
+    weights: NDArray[np.float64]  # shape: (m,)
+    target: NDArray[np.float64]  # shape: (m,), weights to walk to
+    factor: NDArray[np.float64]  # shape: (m, m), L
+    y: NDArray[np.float64]  # shape: (m,)
+    z: NDArray[np.float64]  # shape: (m,)
+    inside: NDArray[np.bool_]  # shape: (m,), of all anchors: is it in the support
+    gradient: NDArray[np.float64]  # shape: (m,), of all anchors
+
+
+@jit
+def no_support(m):
+    """Return an empty support, and room for all of m anchors."""
+    return Support(
+        np.empty(m, np.intp),
+        np.empty(m),
+        np.empty(m),
+        np.empty(m),
+        np.empty((m, m)),
+        np.empty(m),
+        np.empty(m),
+        np.zeros(m, np.bool_),
+        np.empty(m),
+    )
+
+
+@jit
+def _append(k, support, linear, gram, lift):
+    """Write row k of the factor, and of y and z."""
+    anchor, row = support.anchors[k], support.factor[k]
+    y, z = support.y, support.z
     diagonal = gram[anchor, anchor] + lift
-    pivot, y_k, z_k = diagonal, linear[0 if signs[k] > 0 else 1, anchor], 1.0
+    pivot = diagonal
+    y_k = linear[0 if support.signs[k] > 0 else 1, anchor]
+    z_k = 1.0
     for i in range(k):
-        total, above = gram[anchor, support[i]] + lift, factor[i]
+        total, above = gram[anchor, support.anchors[i]] + lift, support.factor[i]
         for j in range(i):
             total -= row[j] * above[j]
         total /= above[i]
@@ -49,7 +94,8 @@ def _append(k, support, signs, gram, lift, linear, factor, y, z):
         z_k -= total * z[i]
         row[i] = total
     row[k] = math.sqrt(max(pivot, _FLAT * diagonal))
-    y[k], z[k] = y_k / row[k], z_k / row[k]
+    y[k] = y_k / row[k]
+    z[k] = z_k / row[k]
 
 
 @jit
@@ -83,60 +129,79 @@ def _walk(size, signs, weights, target):
 
 
 @jit
-def _most_violating(size, products, penalty, gram, state):
+def _most_violating(size, row, gram, support):
     """Find the anchor off the support that breaks its condition most, by how much, and its sign.
 
     The last number is by how much those on the support break theirs, through rounding.
     """
-    support, signs, weights, inside, gradient = state[:5]
-    n_anchors = products.shape[0]
+    anchors, signs, weights = support.anchors, support.signs, support.weights
+    penalty, gradient = row.penalty, support.gradient
+    n_anchors = penalty.shape[0]
     for j in range(n_anchors):
-        gradient[j] = -products[j]
+        gradient[j] = -row.products[j]
     for i in range(size):
-        weight, column = weights[i], gram[support[i]]
+        weight, column = weights[i], gram[anchors[i]]
         for j in range(n_anchors):
             gradient[j] += weight * column[j]
-    level = gradient[support[0]] + signs[0] * penalty[support[0]]
-    worst, excess, rounding = 0, 0.0, 0.0
+    level = gradient[anchors[0]] + signs[0] * penalty[anchors[0]]
+    worst, excess = 0, 0.0
     for j in range(n_anchors):
         violation = abs(gradient[j] - level) - penalty[j]
-        if violation > excess and not inside[j]:
+        if violation > excess and not support.inside[j]:
             worst, excess = j, violation
+    rounding = 0.0
     for i in range(size):
-        off = abs(gradient[support[i]] + signs[i] * penalty[support[i]] - level)
+        off = abs(gradient[anchors[i]] + signs[i] * penalty[anchors[i]] - level)
         rounding = max(rounding, off)
     return worst, excess, -1.0 if gradient[worst] > level else 1.0, rounding
 
 
 @jit
-def _code_row(products, penalty, linear, tolerance, gram, lift, max_steps, state):
+def _join(size, anchor, sign, weight, support):
+    """Let an anchor be the last one of the support."""
+    support.anchors[size] = anchor
+    support.signs[size] = sign
+    support.weights[size] = weight
+    support.inside[anchor] = True
+
+
+@jit
+def _leave(stop, size, support, linear, gram, lift):
+    """Take out the anchor at `stop`, of `size` ones."""
+    support.inside[support.anchors[stop]] = False
+    for i in range(stop, size - 1):
+        support.anchors[i] = support.anchors[i + 1]
+        support.signs[i] = support.signs[i + 1]
+        support.weights[i] = support.weights[i + 1]
+        _append(i, support, linear, gram, lift)
+
+
+@jit
+def _code_row(row, gram, lift, max_steps, support):
     """Solve for a row, its nearest anchor in the support; return its size, and whether solved.
 
-    Weights, signs and support are left in `state`, with their gradient.
+    Weights, signs and anchors are left in the support, with their gradient.
     """
-    support, signs, weights, inside, _, target, factor, y, z = state
+    linear, tolerance = row.linear, row.tolerance
     size, arrived = 1, True
-    _append(0, support, signs, gram, lift, linear, factor, y, z)
+    _append(0, support, linear, gram, lift)
     for _ in range(max_steps):
         if arrived:
-            worst, excess, sign, rounding = _most_violating(size, products, penalty, gram, state)
+            worst, excess, sign, rounding = _most_violating(size, row, gram, support)
             if excess <= tolerance:
                 return size, rounding <= tolerance
-            support[size], signs[size], weights[size], inside[worst] = worst, sign, 0.0, True
-            _append(size, support, signs, gram, lift, linear, factor, y, z)
+            _join(size, worst, sign, 0.0, support)
+            _append(size, support, linear, gram, lift)
             size += 1
-        _minimise(size, factor, y, z, target)
-        length, stop = _walk(size, signs, weights, target)
+        _minimise(size, support.factor, support.y, support.z, support.target)
+        length, stop = _walk(size, support.signs, support.weights, support.target)
         if stop >= 0:
-            inside[support[stop]] = False
+            _leave(stop, size, support, linear, gram, lift)
             size -= 1
-            for i in range(stop, size):
-                support[i], signs[i], weights[i] = support[i + 1], signs[i + 1], weights[i + 1]
-                _append(i, support, signs, gram, lift, linear, factor, y, z)
             if arrived and length == 0.0:  # what joined would go the wrong way: no step is left
                 break
         arrived = stop < 0
-    _, excess, _, rounding = _most_violating(size, products, penalty, gram, state)
+    _, excess, _, rounding = _most_violating(size, row, gram, support)
     return size, max(excess, rounding) <= tolerance
 
 
@@ -169,11 +234,11 @@ def code_rows(products, squares, gram, locality, max_steps, codes):
     n_rows, m = products.shape
     lengths = np.diag(gram).copy()
     lift = lengths.mean() if lengths.any() else 1.0
-    support, signs, weights = np.empty(m, np.intp), np.empty(m), np.empty(m)
-    inside, gradient = np.zeros(m, np.bool_), np.empty(m)
-    state = (support, signs, weights, inside, gradient,
-             np.empty(m), np.empty((m, m)), np.empty(m), np.empty(m))  # fmt: skip
-    linear, objectives, unsolved = np.empty((2, m)), np.empty(n_rows), 0
+    support = no_support(m)
+    anchors, weights = support.anchors, support.weights
+    linear = np.empty((2, m))
+    objectives = np.empty(n_rows)
+    unsolved = 0
     for row in range(n_rows):
         b = products[row]
         nearness = lengths - 2.0 * b  # ||v_j - x||^2 - ||x||^2
@@ -184,13 +249,16 @@ def code_rows(products, squares, gram, locality, max_steps, codes):
         linear[0] = b - b[nearest] - locality * (nearness - nearness[nearest])
         linear[1] = b - b[nearest] + penalty + penalty[nearest]
         tolerance = TOLERANCE * (1.0 + locality) * (squares[row] + lengths.max())
-        support[0], signs[0], weights[0], inside[nearest] = nearest, 1.0, 1.0, True
-        size, solved = _code_row(b, penalty, linear, tolerance, gram, lift, max_steps, state)
+        _join(0, nearest, 1.0, 1.0, support)
+        problem = Row(b, penalty, linear, tolerance)
+        size, solved = _code_row(problem, gram, lift, max_steps, support)
         unsolved += not solved
         objective = squares[row] / 2
         for i in range(size):
-            anchor, weight = support[i], weights[i]
-            codes[row, anchor], inside[anchor] = weight, False
-            objective += weight * (gradient[anchor] - b[anchor]) / 2 + abs(weight) * penalty[anchor]
+            anchor, weight = anchors[i], weights[i]
+            codes[row, anchor] = weight
+            support.inside[anchor] = False
+            slope = support.gradient[anchor] - b[anchor]
+            objective += weight * slope / 2 + abs(weight) * penalty[anchor]
         objectives[row] = objective
     return objectives, unsolved

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import (
+    RandomState,
     auto_bandwidth,
     check_anchors,
     clipped,
@@ -21,25 +22,31 @@ from loclin.anchors import (
     row_blocks,
 )
 from loclin.codings._base import AnchorCoding
+from loclin.engine.data import Floats, Matrix
 from loclin.fitting.checks import check_number
 
 
-class _NearestCoding(AnchorCoding):
-    """Abstract coding by the k nearest anchors; a subclass supplies the weights."""
+class NearestCoding(AnchorCoding):
+    """A coding by the k nearest anchors; a subclass supplies the weights."""
+
+    n_anchors: int
+    n_neighbors: int
+    anchors: str | ArrayLike
+    random_state: RandomState
 
     @abstractmethod
     def _check_parameters(self) -> None:
         """Raise where a parameter of the subclass is not valid."""
 
     @abstractmethod
-    def _learn(self, X: Any) -> None:
+    def _learn(self, X: Matrix) -> None:
         """Set what the weights need besides the anchors."""
 
     @abstractmethod
-    def _weights(self, indices: NDArray[np.intp], distances: NDArray[Any]) -> NDArray[Any]:
+    def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
         """Weights (n, k) of the k nearest anchors, from their squared distances; sums of one."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Find the anchors.
 
         Parameters
@@ -62,15 +69,16 @@ class _NearestCoding(AnchorCoding):
         check_number("n_neighbors", self.n_neighbors, Integral, low=1, open_high=True)
         check_anchors("anchors", self.anchors)
         self._check_parameters()
-        X = self._validate(X, dtype=[np.float64, np.float32])
-        self.anchors_ = make_anchors(X, self.n_anchors, self.anchors, self.random_state, y)
-        found = self._n_features_out = len(self.anchors_)
-        reason = f"there are {found} anchors"
-        self._n_neighbors = clipped("n_neighbors", self.n_neighbors, found, reason)
-        self._learn(X)
+        rows = self._training_rows(X)
+        self.anchors_ = make_anchors(rows, self.n_anchors, self.anchors, self.random_state, y)
+        n_anchors = len(self.anchors_)
+        self._n_features_out = n_anchors
+        reason = f"there are {n_anchors} anchors"
+        self._n_neighbors = clipped("n_neighbors", self.n_neighbors, n_anchors, reason)
+        self._learn(rows)
         return self
 
-    def transform(self, X: Any) -> csr_matrix:
+    def transform(self, X: ArrayLike) -> csr_matrix:
         """Code the rows.
 
         Parameters
@@ -83,10 +91,10 @@ class _NearestCoding(AnchorCoding):
             At most `n_neighbors` nonzeros a row, which sum to one.
         """
         check_is_fitted(self)
-        X = self._validate(X, dtype=self.anchors_.dtype, reset=False)
-        indices, distances = nearest_of_checked(X, self.anchors_, self._n_neighbors)
+        rows = self._new_rows(X, self.anchors_.dtype)
+        indices, distances = nearest_of_checked(rows, self.anchors_, self._n_neighbors)
         n_samples, k = indices.shape
-        weights = self._weights(indices, distances).astype(X.dtype, copy=False)
+        weights = self._weights(indices, distances).astype(rows.dtype, copy=False)
         parts = weights.ravel(), indices.ravel(), np.arange(0, n_samples * k + 1, k)
         codes = csr_matrix(parts, shape=(n_samples, self._n_features_out))
         codes.sort_indices()
@@ -94,7 +102,7 @@ class _NearestCoding(AnchorCoding):
         return codes
 
 
-class SoftAssignmentCoding(_NearestCoding):
+class SoftAssignmentCoding(NearestCoding):
     """Localised soft assignment: weights that fall with the squared distance.
 
     ``code_j(x) = exp(-bandwidth ||x - v_j||^2) / sum over the k nearest anchors of the same``, and
@@ -129,30 +137,39 @@ class SoftAssignmentCoding(_NearestCoding):
     [[0.5, 0.5, 0.0], [0.27, 0.73, 0.0]]
     """
 
-    def __init__(self, n_anchors: int = 100, n_neighbors: int = 8,
-                 bandwidth: float | str = "auto", anchors: Any = "kmeans",
-                 random_state: Any = None) -> None:  # fmt: skip
-        self.n_anchors, self.n_neighbors = n_anchors, n_neighbors
+    def __init__(
+        self,
+        n_anchors: int = 100,
+        n_neighbors: int = 8,
+        bandwidth: float | str = "auto",
+        anchors: str | ArrayLike = "kmeans",
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_anchors = n_anchors
+        self.n_neighbors = n_neighbors
         self.bandwidth = bandwidth
-        self.anchors, self.random_state = anchors, random_state
+        self.anchors = anchors
+        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         if not (isinstance(self.bandwidth, str) and self.bandwidth == "auto"):
-            check_number("bandwidth", self.bandwidth, low=0, open_low=True, open_high=True,
-                         hint='or "auto"')  # fmt: skip
+            check_number(
+                "bandwidth", self.bandwidth, low=0, open_low=True, open_high=True, hint='or "auto"'
+            )
 
-    def _learn(self, X: Any) -> None:
-        auto = isinstance(self.bandwidth, str)
-        found = auto_bandwidth(X, self.anchors_, self._n_neighbors) if auto else self.bandwidth
-        self.bandwidth_ = float(found)
+    def _learn(self, X: Matrix) -> None:
+        if isinstance(self.bandwidth, str):
+            self.bandwidth_ = auto_bandwidth(X, self.anchors_, self._n_neighbors)
+        else:
+            self.bandwidth_ = float(self.bandwidth)
 
-    def _weights(self, indices: NDArray[np.intp], distances: NDArray[Any]) -> NDArray[Any]:
+    def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
         with np.errstate(over="ignore"):  # exp(-inf) is the 0 that is meant
             weights = np.exp(-self.bandwidth_ * (distances - distances[:, :1]))
         return weights / weights.sum(axis=1, keepdims=True)
 
 
-class InverseDistanceCoding(_NearestCoding):
+class InverseDistanceCoding(NearestCoding):
     """Inverse Euclidean distances to the k nearest anchors, scaled to sum to one.
 
     ``code_j(x) = (1 / ||x - v_j||) / sum over the k nearest anchors of the same``: the coding of
@@ -181,16 +198,23 @@ class InverseDistanceCoding(_NearestCoding):
     [[0.75, 0.25, 0.0], [0.0, 1.0, 0.0]]
     """
 
-    def __init__(self, n_anchors: int = 100, n_neighbors: int = 8, anchors: Any = "kmeans",
-                 random_state: Any = None) -> None:  # fmt: skip
-        self.n_anchors, self.n_neighbors = n_anchors, n_neighbors
-        self.anchors, self.random_state = anchors, random_state
+    def __init__(
+        self,
+        n_anchors: int = 100,
+        n_neighbors: int = 8,
+        anchors: str | ArrayLike = "kmeans",
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_anchors = n_anchors
+        self.n_neighbors = n_neighbors
+        self.anchors = anchors
+        self.random_state = random_state
 
     def _check_parameters(self) -> None: ...
 
-    def _learn(self, X: Any) -> None: ...
+    def _learn(self, X: Matrix) -> None: ...
 
-    def _weights(self, indices: NDArray[np.intp], distances: NDArray[Any]) -> NDArray[Any]:
+    def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
         nearest = distances[:, :1]
         on_anchor = nearest == 0
         weights = np.sqrt(np.where(on_anchor, 1, nearest) / np.where(distances == 0, 1, distances))
@@ -198,7 +222,7 @@ class InverseDistanceCoding(_NearestCoding):
         return weights / weights.sum(axis=1, keepdims=True)
 
 
-class LLCCoding(_NearestCoding):
+class LLCCoding(NearestCoding):
     """Approximated locality-constrained linear coding: a row rebuilt from its k nearest anchors.
 
     The weights minimise ``||x - sum_j w_j v_j||^2`` subject to ``sum_j w_j = 1`` over the k nearest
@@ -232,28 +256,42 @@ class LLCCoding(_NearestCoding):
     [[0.75, 0.25, 0.0], [0.0, 1.0, 0.0]]
     """
 
-    def __init__(self, n_anchors: int = 512, n_neighbors: int = 5,
-                 regularization: float = 1e-4, anchors: Any = "kmeans",
-                 random_state: Any = None) -> None:  # fmt: skip
-        self.n_anchors, self.n_neighbors = n_anchors, n_neighbors
+    def __init__(
+        self,
+        n_anchors: int = 512,
+        n_neighbors: int = 5,
+        regularization: float = 1e-4,
+        anchors: str | ArrayLike = "kmeans",
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_anchors = n_anchors
+        self.n_neighbors = n_neighbors
         self.regularization = regularization
-        self.anchors, self.random_state = anchors, random_state
+        self.anchors = anchors
+        self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        check_number("regularization", self.regularization, Real, low=1e-12, open_high=True,
-                     hint="0 leaves the weights of a row on an anchor undefined")  # fmt: skip
+        check_number(
+            "regularization",
+            self.regularization,
+            Real,
+            low=1e-12,
+            open_high=True,
+            hint="0 leaves the weights of a row on an anchor undefined",
+        )
 
-    def _learn(self, X: Any) -> None:
-        self._gaps = cdist(self.anchors_, self.anchors_, "sqeuclidean")
+    def _learn(self, X: Matrix) -> None:
+        self._squared_distances = cdist(self.anchors_, self.anchors_, "sqeuclidean")
 
-    def _weights(self, indices: NDArray[np.intp], distances: NDArray[Any]) -> NDArray[Any]:
+    def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
         n_samples, k = indices.shape
         weights = np.empty((n_samples, k))
         for rows in row_blocks(n_samples, k * k):
             near, at = distances[rows].astype(float), indices[rows]
             # (v_j - x).(v_l - x) from the three squared sides of a triangle: no differences
             # (n, k, d), and a sparse X stays sparse.
-            C = near[:, :, None] + near[:, None, :] - self._gaps[at[:, :, None], at[:, None, :]]
+            between = self._squared_distances[at[:, :, None], at[:, None, :]]
+            C = near[:, :, None] + near[:, None, :] - between
             C /= 2
             trace = near.sum(axis=1)
             trace[trace == 0] = 1  # all k anchors on the row: equal weights

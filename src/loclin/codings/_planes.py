@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.anchors import anchor_planes, clipped
+from loclin.anchors import RandomState, anchor_planes, clipped
 from loclin.codings._base import Coding
+from loclin.engine.data import Floats, Matrix
 from loclin.fitting.checks import check_flag, check_number
 
 
@@ -54,13 +56,13 @@ class OrthogonalCoding(Coding):
     """
 
     def __init__(
-        self, n_planes: int | None = None, per_class: bool = False, random_state: Any = None
+        self, n_planes: int | None = None, per_class: bool = False, random_state: RandomState = None
     ) -> None:
         self.n_planes = n_planes
         self.per_class = per_class
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Find the planes.
 
         Parameters
@@ -81,21 +83,26 @@ class OrthogonalCoding(Coding):
             sparse X.
         """
         if self.n_planes is not None:
-            check_number("n_planes", self.n_planes, Integral, low=1, open_high=True,
-                         hint="or None for the rank of X")  # fmt: skip
+            check_number(
+                "n_planes",
+                self.n_planes,
+                Integral,
+                low=1,
+                open_high=True,
+                hint="or None for the rank of X",
+            )
         check_flag("per_class", self.per_class)
         if self.per_class:
-            X, y = self._validate(X, y=y, dtype=[np.float64, np.float32])
-            check_classification_targets(y)
-            self.classes_ = np.unique(y)
-            sets = [X[y == label] for label in self.classes_]
+            rows, labels = self._training_rows_and_labels(X, y)
+            check_classification_targets(labels)
+            self.classes_ = np.unique(labels)
+            sets = [rows[labels == label] for label in self.classes_]
         else:
-            sets = [self._validate(X, dtype=[np.float64, np.float32])]
+            sets = [self._training_rows(X)]
             self.__dict__.pop("classes_", None)
         found = [anchor_planes(rows, self.n_planes, self.random_state) for rows in sets]
-        self.planes_, self.singular_values_ = (
-            np.concatenate(parts) for parts in zip(*found, strict=True)
-        )
+        self.planes_ = np.concatenate([planes for planes, _ in found])
+        self.singular_values_ = np.concatenate([values for _, values in found])
         self.n_planes_ = np.array([len(planes) for planes, _ in found])
         if not len(self.planes_):
             raise ValueError("X is zero everywhere; orthogonal coding needs rows that are not.")
@@ -106,7 +113,7 @@ class OrthogonalCoding(Coding):
         self._n_features_out = len(self.planes_)
         return self
 
-    def transform(self, X: Any) -> csr_matrix:
+    def transform(self, X: ArrayLike) -> csr_matrix:
         """Code the rows.
 
         Parameters
@@ -118,10 +125,10 @@ class OrthogonalCoding(Coding):
         codes : csr_matrix of shape (n_samples, n_planes)
             Signed; all sets of planes side by side.
         """
-        X = self._validated(X)
-        return csr_matrix(np.hstack([self._set_codes(X, planes) for planes in self._sets()]))
+        rows = self._validated(X)
+        return csr_matrix(np.hstack([self._set_codes(rows, planes) for planes in self._sets()]))
 
-    def transform_by_class(self, X: Any) -> NDArray[Any]:
+    def transform_by_class(self, X: ArrayLike) -> Floats:
         """Code the rows by each class's planes.
 
         Parameters
@@ -134,27 +141,28 @@ class OrthogonalCoding(Coding):
             The dense codes of each class; those of a class with fewer planes than another end in
             zeros. The memory is that of a contiguous (n_classes, n_samples, n_planes).
         """
-        X = self._validated(X)
-        codes = np.zeros((len(self.n_planes_), X.shape[0], int(self.n_planes_.max())), X.dtype)
+        rows = self._validated(X)
+        shape = len(self.n_planes_), rows.shape[0], int(self.n_planes_.max())
+        codes = np.zeros(shape, rows.dtype)
         for of_class, planes in zip(codes, self._sets(), strict=True):
-            of_class[:, : planes.stop - planes.start] = self._set_codes(X, planes)
+            of_class[:, : planes.stop - planes.start] = self._set_codes(rows, planes)
         return codes.transpose(1, 0, 2)
 
-    def _validated(self, X: Any) -> Any:
+    def _validated(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
-        return self._validate(X, dtype=self.planes_.dtype, reset=False)
+        return self._new_rows(X, self.planes_.dtype)
 
     def _sets(self) -> list[slice]:
         stops = np.cumsum(self.n_planes_)
         return [slice(*ends) for ends in zip(stops - self.n_planes_, stops, strict=True)]
 
-    def _set_codes(self, X: Any, planes: slice) -> NDArray[Any]:
+    def _set_codes(self, X: Matrix, planes: slice) -> Floats:
         codes = X @ (self.planes_[planes] / self.singular_values_[planes, None]).T
         lengths = np.abs(codes).sum(axis=1, keepdims=True)
         codes /= np.where(lengths == 0, 1, lengths)
         return codes
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = bool(self.per_class)
         return tags

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, issparse
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.anchors import anchor_planes, clipped, nearest_anchors
 from loclin.codings._base import AnchorCoding, Coding
 from loclin.codings._lcc import LocalCoordinateCoding
+from loclin.engine.data import Floats, Labels, Matrix, is_sparse
 from loclin.fitting.checks import check_number
 
 _MOST_ROWS = 1000  # near an anchor; more hardly turn its tangents
@@ -70,12 +71,14 @@ class TangentCoding(Coding):
     [[1.0, 1.0, 0.0, 0.0], [1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0], [0.0, 0.0, 1.0, 1.0]]
     """
 
-    def __init__(self, coding: Any = None, n_tangents: int = 8, scale: float = 1.0) -> None:
+    def __init__(
+        self, coding: AnchorCoding | None = None, n_tangents: int = 8, scale: float = 1.0
+    ) -> None:
         self.coding = coding
         self.n_tangents = n_tangents
         self.scale = scale
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Fit the coding, and find the tangents.
 
         Parameters
@@ -102,20 +105,20 @@ class TangentCoding(Coding):
             )
         check_number("n_tangents", self.n_tangents, Integral, low=1, open_high=True)
         check_number("scale", self.scale, low=0, open_low=True, open_high=True)
-        X = self._validate(X, dtype=[np.float64, np.float32])
-        n_features = X.shape[1]
+        rows = self._training_rows(X)
+        n_features = rows.shape[1]
         t = clipped("n_tangents", self.n_tangents, n_features, f"X has {n_features} features")
-        self.coding_ = clone(coding).fit(X, y)
+        self.coding_ = clone(coding).fit(rows, y)
         self.anchors_ = self.coding_.anchors_
-        self.tangents_ = np.zeros((len(self.anchors_), t, n_features), X.dtype)
-        near = _near(X, self.anchors_, 2 * t)
-        for rows, anchor, tangents in zip(near, self.anchors_, self.tangents_, strict=True):
-            found, _ = anchor_planes(rows - anchor, t)
+        self.tangents_ = np.zeros((len(self.anchors_), t, n_features), rows.dtype)
+        near = _near(rows, self.anchors_, 2 * t)
+        for some, anchor, tangents in zip(near, self.anchors_, self.tangents_, strict=True):
+            found, _ = anchor_planes(some - anchor, t)
             tangents[: len(found)] = found
         self._n_features_out = len(self.anchors_) * (1 + t)
         return self
 
-    def transform(self, X: Any) -> csr_matrix:
+    def transform(self, X: ArrayLike) -> csr_matrix:
         """Code the rows.
 
         Parameters
@@ -128,31 +131,31 @@ class TangentCoding(Coding):
             Anchor by anchor, its weight and its coordinates.
         """
         check_is_fitted(self)
-        X = self._validate(X, dtype=self.anchors_.dtype, reset=False)
-        weights = self.coding_.transform(X)
-        samples = np.repeat(np.arange(X.shape[0]), np.diff(weights.indptr))
+        rows = self._new_rows(X, self.anchors_.dtype)
+        weights = self.coding_.transform(rows)
+        samples = np.repeat(np.arange(rows.shape[0]), np.diff(weights.indptr))
         width = 1 + self.tangents_.shape[1]
-        entries = np.empty((weights.nnz, width), X.dtype)
+        entries = np.empty((weights.nnz, width), rows.dtype)
         entries[:, 0] = self.scale * weights.data
         for places, anchor, tangents in zip(
             _places(weights.indices, len(self.anchors_)), self.anchors_, self.tangents_, strict=True
         ):
-            coordinates = X[samples[places]] @ tangents.T - tangents @ anchor
+            coordinates = rows[samples[places]] @ tangents.T - tangents @ anchor
             entries[places, 1:] = weights.data[places, None] * coordinates
         columns = weights.indices[:, None] * width + np.arange(width)
         parts = entries.ravel(), columns.ravel(), weights.indptr.astype(np.int64) * width
-        codes = csr_matrix(parts, shape=(X.shape[0], self._n_features_out))
+        codes = csr_matrix(parts, shape=(rows.shape[0], self._n_features_out))
         codes.eliminate_zeros()
         return codes
 
 
-def _places(labels: NDArray[Any], n_labels: int) -> list[NDArray[np.intp]]:
+def _places(labels: Labels, n_labels: int) -> list[NDArray[np.intp]]:
     """Find where each of the labels 0, 1, ... stands."""
     order = np.argsort(labels, kind="stable")
     return np.split(order, np.searchsorted(labels[order], np.arange(1, n_labels)))
 
 
-def _near(X: Any, anchors: NDArray[Any], least: int) -> Iterator[NDArray[Any]]:
+def _near(X: Matrix, anchors: Floats, least: int) -> Iterator[Floats]:
     """Yield the rows near each anchor, dense."""
     squares = row_norms(X, squared=True)
     owners = nearest_anchors(X, anchors, 1)[0][:, 0]
@@ -162,4 +165,4 @@ def _near(X: Any, anchors: NDArray[Any], least: int) -> Iterator[NDArray[Any]]:
         elif len(near) > _MOST_ROWS:
             near = near[np.linspace(0, len(near) - 1, _MOST_ROWS).astype(np.intp)]
         rows = X[near]
-        yield rows.toarray() if issparse(rows) else rows
+        yield rows.toarray() if is_sparse(rows) else rows

@@ -85,13 +85,16 @@ def competing_pass(problem, state, active, limit):
     X, codes, labels, bounds, squares, _, block, intercepts = problem
     a, all_scores, weights = state
     W, b, g = weights
-    s, one, sums = a.shape[1], b.dtype.type(1), no_sums(b)
+    one, sums = b.dtype.type(1), no_sums(b)
     local, extra = b.dtype.type(intercepts.local), b.dtype.type(intercepts.extra)
     buffer, some_codes, responses, scores, kernel, steps, before, settled = workspace(
         X, weights, block
     )
     room = product_room(X, codes, block, some_codes.shape[1])
-    slopes, ordered, new = np.empty(s), np.empty(s), np.empty(s)
+    s = a.shape[1]
+    slopes = np.empty(s)
+    ordered = np.empty(s)
+    new = np.empty(s)
     kept, worst = 0, 0.0
     for first in range(0, active.shape[0], block):
         rows = active[first : min(first + block, active.shape[0])]
@@ -103,7 +106,8 @@ def competing_pass(problem, state, active, limit):
         moved = False
         for sweep in range(SWEEPS if n > 1 else 1):
             for i in range(n):
-                row, label, curve = rows[i], labels[rows[i]], squares[rows[i]]
+                row = rows[i]
+                label, curve = labels[row], squares[row]
                 if sweep == 0:
                     settled[i] = False
                     for y in range(s):
@@ -144,7 +148,8 @@ def competing_pass(problem, state, active, limit):
 @jit
 def competing_losses_and_gap(problem, state):
     """Sum of weighted losses, and of what each row adds to the duality gap."""
-    labels, bounds, a, scores = problem.y, problem.bounds, state.dual, state.scores
+    labels, bounds = problem.y, problem.bounds
+    a, scores = state.dual, state.scores
     total, gap = 0.0, 0.0
     for i in range(a.shape[0]):
         value = bounds[i] * max(0.0, 1.0 - _lead(scores[i], labels[i]))

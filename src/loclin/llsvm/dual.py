@@ -16,14 +16,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from scipy import sparse
 
 from loclin.engine.codes import Intercepts, squared_norms
+from loclin.engine.data import Floats, Labels, Matrix, is_sparse
 from loclin.engine.iterates import Weights
 from loclin.engine.losses import Loss
 from loclin.engine.procedure import LocalModels, Procedure
@@ -38,8 +37,6 @@ from loclin.llsvm.dual_kernels import (
     set_weights,
 )
 
-Matrix: TypeAlias = NDArray[np.floating] | sparse.csr_matrix
-
 # Rows that share a block of the kernel, where all models are scored by one product.
 _BLOCK = 32
 # Rows scored at once where nothing moves.
@@ -48,10 +45,10 @@ _CHECKED = 64
 
 def _block_size(X: Matrix, codes: Matrix) -> int:
     """Return a block where its kernel costs no more than the scores of its rows, else 1."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         return 1
     width, m = X.shape[1], codes.shape[1]
-    used = codes.nnz / codes.shape[0] if isinstance(codes, sparse.csr_matrix) else m
+    used = codes.nnz / codes.shape[0] if is_sparse(codes) else m
     return _BLOCK if m + width <= 2 * used * width else 1
 
 
@@ -78,9 +75,9 @@ class DualProblem(ABC):
         self,
         X: Matrix,
         codes: Matrix,
-        labels: NDArray[np.integer],
-        dual: NDArray[np.floating],
-        weights: NDArray[np.floating],
+        labels: Labels,
+        dual: Floats,
+        weights: Floats,
         alpha: float,
         *,
         loss: Loss,
@@ -89,7 +86,7 @@ class DualProblem(ABC):
     ) -> None:
         n, m = codes.shape
         s = dual.shape[1]
-        self.is_sparse = sparse.issparse(X)
+        self.is_sparse = is_sparse(X)
         self.n_models = m
         self.alpha = alpha
         self.problem = Problem(
@@ -194,8 +191,8 @@ class BinaryDual(DualProblem):
         self,
         X: Matrix,
         codes: Matrix,
-        target: NDArray[np.floating],
-        weights: NDArray[np.floating],
+        target: NDArray,
+        weights: Floats,
         alpha: float,
         loss: Loss,
         *,
@@ -205,7 +202,15 @@ class BinaryDual(DualProblem):
     ) -> None:
         dual = np.zeros(len(target)) if start is None else start * target
         super().__init__(
-            X, codes, target > 0, dual[:, None], weights, alpha, loss=loss, local=local, extra=extra
+            X,
+            codes,
+            (target > 0).astype(np.int32),
+            dual[:, None],
+            weights,
+            alpha,
+            loss=loss,
+            local=local,
+            extra=extra,
         )
         self._limits = np.inf, -np.inf
 
@@ -241,9 +246,9 @@ class CompetingDual(DualProblem):
         self,
         X: Matrix,
         codes: Matrix,
-        labels: NDArray[np.integer],
+        labels: Labels,
         n_classes: int,
-        weights: NDArray[np.floating],
+        weights: Floats,
         alpha: float,
         *,
         local: bool,

@@ -197,7 +197,8 @@ def dual_pass(problem, state, active, high, low):
     one, sums = b.dtype.type(1), no_sums(b)
     local, extra = b.dtype.type(intercepts.local), b.dtype.type(intercepts.extra)
     limit_high, limit_low = high, low
-    high, low, kept = -math.inf, math.inf, 0
+    high, low = -math.inf, math.inf
+    kept = 0
     for first in range(0, active.shape[0], block):
         rows = active[first : min(first + block, active.shape[0])]
         n = rows.shape[0]
@@ -247,7 +248,7 @@ def dual_pass(problem, state, active, high, low):
 @jit
 def set_weights(problem, state, block):
     """Write the weights that the dual variables mean, free of the rounding of all the steps."""
-    X, codes, intercepts = problem.X, problem.codes, problem.intercepts
+    X, codes = problem.X, problem.codes
     dual, _, weights = state
     W, b, g = weights
     W[:] = 0
@@ -269,7 +270,9 @@ def set_weights(problem, state, block):
         for i in range(rows.shape[0]):
             for k in range(g.shape[0]):
                 steps[i, k] = dual[rows[i], k]
-        add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, products)
+        add_batch(
+            X, rows, buffer, codes, steps, weights, sums, AT_REST, problem.intercepts, products
+        )
 
 
 @jit
@@ -280,12 +283,12 @@ def set_scores(problem, state, block):
     W, b, g = weights
     one, extra = b.dtype.type(1), b.dtype.type(problem.intercepts.extra)
     room = workspace(X, weights, block)
-    buffer, responses, scores = room.rows, room.responses, room.scores
+    buffer, scores = room.rows, room.scores
     order = np.arange(all_scores.shape[0])
     for first in range(0, order.shape[0], block):
         rows = order[first : min(first + block, order.shape[0])]
         gather(X, rows, buffer)
-        code_scores(X, rows, buffer, codes, W, one, b, responses, scores)
+        code_scores(X, rows, buffer, codes, W, one, b, room.responses, scores)
         for i in range(rows.shape[0]):
             for k in range(g.shape[0]):
                 all_scores[rows[i], k] = scores[i, k] + extra * g[k]
@@ -294,11 +297,11 @@ def set_scores(problem, state, block):
 @jit
 def losses_and_gap(problem, state):
     """Sum of weighted losses, and of what each row adds to the duality gap (Fenchel-Young)."""
-    y, bounds, loss = problem.y, problem.bounds, problem.loss
+    bounds, loss = problem.bounds, problem.loss
     dual, scores = state.dual, state.scores
     total, gap = 0.0, 0.0
     for i in range(dual.shape[0]):
-        sign = sign_of(y[i], 0, 1)
+        sign = sign_of(problem.y[i], 0, 1)
         c, margin = sign * dual[i, 0], sign * scores[i, 0]
         value = bounds[i] * loss_value(loss, margin)
         total += value
