@@ -36,7 +36,7 @@ def warn_of_gap(gap: float | None, max_iter: int, tol: float) -> None:
             f"The duality gap is {gap:.2g} of the objective after max_iter={max_iter} "
             f"passes, above tol={tol:g}. Scale the features, raise alpha, max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=7,
+            stacklevel=6,
         )
 
 
