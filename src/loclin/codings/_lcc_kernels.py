@@ -134,13 +134,13 @@ def _most_violating(size, row, gram, support):
 
     The last number is by how much those on the support break theirs, through rounding.
     """
-    anchors, signs, weights = support.anchors, support.signs, support.weights
+    anchors, signs = support.anchors, support.signs
     penalty, gradient = row.penalty, support.gradient
     n_anchors = penalty.shape[0]
     for j in range(n_anchors):
         gradient[j] = -row.products[j]
     for i in range(size):
-        weight, column = weights[i], gram[anchors[i]]
+        weight, column = support.weights[i], gram[anchors[i]]
         for j in range(n_anchors):
             gradient[j] += weight * column[j]
     level = gradient[anchors[0]] + signs[0] * penalty[anchors[0]]

@@ -18,7 +18,15 @@ import numpy as np
 from loclin.engine.codes import add_batch, code_gram, code_scores, product_room
 from loclin.engine.jit import jit
 from loclin.engine.rows import gather
-from loclin.llsvm.dual_kernels import AT_REST, SWEEPS, add_row, no_sums, to_the_front, workspace
+from loclin.llsvm.dual_kernels import (
+    AT_REST,
+    SWEEPS,
+    add_row,
+    no_sums,
+    to_the_front,
+    workspace,
+    write_steps,
+)
 
 
 @jit
@@ -134,9 +142,7 @@ def competing_pass(problem, state, active, limit):
                             for k in range(n):
                                 scores[k, y] += step * kernel[i, k]
         if moved:
-            for i in range(n):
-                for y in range(s):
-                    steps[i, y] = a[rows[i], y] - before[i, y]
+            write_steps(a, rows, before, steps)
             if n > 1:
                 add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, room)
             else:

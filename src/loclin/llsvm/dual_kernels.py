@@ -101,6 +101,14 @@ def no_sums(b):
 
 
 @jit
+def write_steps(dual, rows, before, steps):
+    """Write what the visit of a block has added to its rows' dual variables."""
+    for i in range(rows.shape[0]):
+        for k in range(dual.shape[1]):
+            steps[i, k] = dual[rows[i], k] - before[i, k]
+
+
+@jit
 def add_row(X, row, buffer, codes, steps, W, b, g, intercepts):
     """Do what `add_batch` does for a batch of one row, at less cost.
 
@@ -235,8 +243,7 @@ def dual_pass(problem, state, active, high, low):
                         for k in range(n):
                             scores[k, 0] += step * kernel[i, k]
         if moved:
-            for i in range(n):
-                steps[i, 0] = dual[rows[i], 0] - before[i, 0]
+            write_steps(dual, rows, before, steps)
             if n > 1:
                 add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, room)
             else:
