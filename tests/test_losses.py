@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loclin.engine.losses import LOSSES, Loss, loss_conjugate, loss_slope, loss_value
+from loclin.engine.losses import (
+    LOSSES,
+    Loss,
+    check_loss,
+    loss_conjugate,
+    loss_slope,
+    loss_value,
+    losses_for,
+)
 
 margins = st.floats(-30, 30)
 
@@ -47,3 +55,16 @@ def test_values_written_out():
     assert loss_slope(Loss.LOGISTIC, 800.0) == pytest.approx(0.0)
     assert sorted(LOSSES) == ["hinge", "logistic", "squared_hinge"]
     assert np.isfinite(loss_slope(Loss.LOGISTIC, -800.0))
+
+
+def test_an_unknown_loss_raises():
+    for loss in Loss:
+        check_loss(int(loss))
+    for number in (-1, len(Loss)):
+        with pytest.raises(ValueError, match="unknown loss"):
+            check_loss(number)
+
+
+def test_every_loss_serves_some_procedure():
+    assert {loss for name in ("descent", "dual") for loss in losses_for(name).values()} == set(Loss)
+    assert losses_for("no such procedure") == {}

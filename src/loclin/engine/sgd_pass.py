@@ -11,7 +11,7 @@ from loclin.engine.coders import average_coder, move_coder, write_codes
 from loclin.engine.codes import Intercepts, add_batch, code_scores, product_room
 from loclin.engine.iterates import averaged, multiplied_out, shrunk
 from loclin.engine.jit import jit
-from loclin.engine.losses import loss_slope, loss_value
+from loclin.engine.losses import check_loss, loss_slope, loss_value
 from loclin.engine.rows import gather, row_buffer
 from loclin.engine.targets import sign_of
 
@@ -66,6 +66,7 @@ def _find_slopes(rows, y, row_weights, scores, loss, competing, slopes):
 @jit
 def row_losses(scores, y, loss, out):
     """Losses of the rows, one class against the rest, summed over the scorers."""
+    check_loss(loss)
     s = scores.shape[1]
     for i in range(scores.shape[0]):
         out[i] = 0
@@ -99,6 +100,7 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
     total_loss : float
         Sum of the weighted losses, as the rows met them.
     """
+    check_loss(settings.loss)
     b, g = weights.b, weights.g
     dtype, batch, s = b.dtype.type, settings.batch_size, g.shape[0]
     buffer = row_buffer(X, batch, weights.W.shape[1])

@@ -65,6 +65,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     _alpha_unit = 1.0  # strength of the rule for alpha, in that of most
     _multilabel = False  # has a row several labels?
     _factor = 1.0  # on the rule for alpha, chosen in the fit
+    _adopted: frozenset[str] = frozenset()  # attributes that the fitted model has set
     _kept: Any = None  # what a fit that goes on needs besides the attributes
     _stream: StreamProcedure | None = None
 
@@ -334,11 +335,15 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         """Remove the attributes of an earlier fit."""
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
+        self._adopted = frozenset()
 
     def _adopt(self, model: FittedModel) -> None:
-        """Let the fields of a fitted model be attributes."""
-        for name, value in model.attributes().items():
-            setattr(self, name, value)
+        """Let the fields of a fitted model be attributes, in place of those of the one before."""
+        attributes = model.attributes()
+        for name in self._adopted - attributes.keys():
+            delattr(self, name)
+        vars(self).update(attributes)
+        self._adopted = frozenset(attributes)
 
     def _accuracy(self, fitted: FittedModel, rows: Rows) -> float:
         """Weighted accuracy of the classifier with this model."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from loclin.engine.iterates import averaged, multiplied_out, rescaled, shrunk
 from loclin.engine.jit import jit
-from loclin.engine.losses import loss_slope, loss_value
+from loclin.engine.losses import check_loss, loss_slope, loss_value
 from loclin.engine.pooling import (
     argmax_code,
     best_class,
@@ -240,6 +240,7 @@ def cccp_pass(X, y, row_weights, order, codes, weights, sums, progress, settings
     total_loss : float
         Sum of the weighted losses, as the rows met them.
     """
+    check_loss(settings.loss)
     W, b, _ = weights
     q, batch, radius = settings.q, settings.batch_size, settings.radius
     with_intercepts = settings.penalize_intercept
