@@ -275,3 +275,15 @@ def test_an_interrupted_stream_goes_on_as_if_nothing_had_been(name, error, form,
         model.partial_fit(X[40:], y[40:])
         twin.partial_fit(X[40:], y[40:])
     np.testing.assert_array_equal(model.decision_function(X), twin.decision_function(X))
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_attributes_of_another_solver_s_fit_go_with_it(warm_start):
+    model = clone(MODELS["L3M, online"]).set_params(warm_start=warm_start).fit(*rows("dense"))
+    assert model.t_
+    model.set_params(solver="convex", tol=0.5).fit(*rows("dense"))
+    assert model.dual_gap_ <= 0.5
+    assert not hasattr(model, "t_")
+    model.set_params(solver="refined").fit(*rows("dense"))
+    assert not hasattr(model, "dual_gap_")
+    assert not hasattr(model, "constraint_rows_")

@@ -342,7 +342,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         attributes = model.attributes()
         for name in self._adopted - attributes.keys():
             delattr(self, name)
-        vars(self).update(attributes)
+        self.__dict__.update(attributes)
         self._adopted = frozenset(attributes)
 
     def _accuracy(self, fitted: FittedModel, rows: Rows) -> float:

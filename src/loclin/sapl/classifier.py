@@ -395,7 +395,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             ]
         )  # fmt: skip
 
-    def _codes(self, X: Matrix) -> Any:
+    def _codes(self, X: Any) -> Any:
         codings = self._codings()
         if len(codings) == 1:
             return codings[0].transform(X)
