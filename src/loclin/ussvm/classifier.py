@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from loclin.engine.data import Rows
+from loclin.engine.data import Rows, is_sparse
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.scores import answer_scores, shared_code_scores
 from loclin.engine.targets import signs_of
@@ -420,7 +420,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         intercept : ndarray of shape (n_scorers,)
         """
         P = self._validate_precomputed(X) if precomputed else self.transform(X)
-        target = labels_or_indicator(y if sparse.issparse(y) else np.asarray(y))
+        target = labels_or_indicator(y if is_sparse(y) else np.asarray(y))
         check_consistent_length(P, target)
         classes, labels = find_classes(target)
         rows = weigh(P, labels, None, sample_weight)
