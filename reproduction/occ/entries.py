@@ -19,7 +19,7 @@ STAGES = {None: 0, tables.LLC: 1, tables.LCC: 1, tables.IMPROVED: 2}
 def cell(data: str, row: str, cache: Cache) -> dict[str, Any]:
     """Errors and times of a system on a set."""
     problem = problem_named(data, tables.COUNTED.get(data))
-    runs = tables.runs_of(row, problem, problem.counted, cache)
+    runs = tables.runs_of(row, problem, cache)
     return by_column(runs, "error %", "train s", "test s")
 
 

@@ -266,10 +266,10 @@ def n_seeds(row: Row) -> int:
     return min(SEEDS, 2) if few else SEEDS
 
 
-def runs_of(name: str, problem: Problem, n: int, cache: Cache) -> list[list[float]]:
-    """Error, fit and prediction seconds of every seed, on the first n training rows."""
-    row, size, seeds = ROWS[name], ROWS[name].planes[problem.name], n_seeds(ROWS[name])
-    choice = choice_of(name, problem, cache)
+def runs_of(name: str, problem: Problem, cache: Cache) -> list[list[float]]:
+    """Error, fit and prediction seconds of every seed, on the counted training rows."""
+    row, n = ROWS[name], problem.counted
+    size, seeds, choice = row.planes[problem.name], n_seeds(row), choice_of(name, problem, cache)
     settings = settings_of(name, problem, size) | {"choice": choice, "seeds": seeds}
     run = partial(final_fit, row, size, problem, n, choice)
     return cache.each(f"{problem.name} | {name} | n={n}", settings, range(seeds), run)
