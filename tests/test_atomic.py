@@ -20,7 +20,7 @@ FEW = {"alpha": "scale", "random_state": 0}
 MODELS = {
     "ML3": ML3Classifier(2, max_iter=3, **FEW),
     "LL-SVM": LLSVMClassifier(max_iter=3, **FEW),
-    "LL-SVM, dual": LLSVMClassifier(solver="dual_cd", max_iter=3, tol=1.0, **FEW),
+    "LL-SVM, dual": LLSVMClassifier(solver="dual_cd", **FEW),
     "SAPL": SAPLClassifier(4, 2, max_iter=3, **FEW),
     "L3M, refined": L3MClassifier(2, max_iter=3, n_restarts=1, **FEW),
     "L3M, online": L3MClassifier(2, solver="online", max_iter=3, n_restarts=2, **FEW),
