@@ -91,7 +91,6 @@ def test_every_name_of_the_tables_exists(name):
         return
 
 
-@pytest.mark.xfail(reason="docstrings still say eq. and theorem", strict=True)
 def test_the_code_has_one_spelling():
     assert not {(file, found) for file, found in MENTIONS if not CANONICAL.fullmatch(found)}
 

@@ -281,7 +281,7 @@ def auto_bandwidth(X: Matrix, anchors: ArrayLike, k: int) -> float:
 def anchor_planes(
     X: Data, n_planes: int | None = None, random_state: RandomState = None
 ) -> tuple[Floats, Floats]:
-    """Leading right singular vectors and values of X, which is not centred (OCC, after eq. 8).
+    """Leading right singular vectors and values of X, which is not centred (OCC, after equation 8).
 
     Parameters
     ----------

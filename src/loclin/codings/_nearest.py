@@ -106,7 +106,7 @@ class SoftAssignmentCoding(NearestCoding):
     """Localised soft assignment: weights that fall with the squared distance.
 
     ``code_j(x) = exp(-bandwidth ||x - v_j||^2) / sum over the k nearest anchors of the same``, and
-    0 for the other anchors: eq. 2 of Locally linear classifiers with supervised anchor point
+    0 for the other anchors: equation 2 of Locally linear classifiers with supervised anchor point
     learning (Mao et al., 2015).
 
     Parameters
@@ -116,9 +116,9 @@ class SoftAssignmentCoding(NearestCoding):
     n_neighbors : int, default=8
         How many of them count at a row (the paper's number).
     bandwidth : float or "auto", default="auto"
-        The beta of eq. 2, above 0: the larger, the more the nearest anchor counts. "auto" takes
-        1 / (median squared distance of the training rows to their k-th anchor), so that weights
-        within a row differ by a factor of about e. It matters as much as anything else: tune it.
+        The beta of equation 2, above 0: the larger, the more the nearest anchor counts. "auto"
+        takes 1 / (median squared distance of the training rows to their k-th anchor), so that
+        weights within a row differ by a factor of about e. It matters as much as anything else: tune it.
     anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
             (n_anchors, n_features), default="kmeans"
         Where the anchors come from; given ones are used as they are.

@@ -6,7 +6,7 @@ Minimises, for each score, over the models ``W`` (m, d), ``b`` (m,) and a global
     f(x) = sum_j code_j(x) (w_j . x + b_j) + g,
 
 a linear SVM on the features ``code (x) [x; 1]``, which are never formed (Hsieh et al., A dual
-coordinate descent method for large-scale linear SVM, 2008, on the kernel of eq. 10 of the OCC
+coordinate descent method for large-scale linear SVM, 2008, on the kernel of equation 10 of the OCC
 paper), or Crammer and Singer's problem of all scores. Stops at a duality gap.
 """
 
