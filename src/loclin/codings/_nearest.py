@@ -118,7 +118,8 @@ class SoftAssignmentCoding(NearestCoding):
     bandwidth : float or "auto", default="auto"
         The beta of equation 2, above 0: the larger, the more the nearest anchor counts. "auto"
         takes 1 / (median squared distance of the training rows to their k-th anchor), so that
-        weights within a row differ by a factor of about e. It matters as much as anything else: tune it.
+        weights within a row differ by a factor of about e. It matters as much as anything else:
+        tune it.
     anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
             (n_anchors, n_features), default="kmeans"
         Where the anchors come from; given ones are used as they are.
