@@ -46,7 +46,8 @@ class LocalCoordinateCoding(AnchorCoding):
         The mu of equation 7, at least 1e-6: the smaller, the more anchors count, and from farther
         away. It has no unit, so it need not follow the scale of X. On MNIST with 512 anchors 0.3,
         0.1, 0.03 and 0.01 give a row 3, 5 to 7, 25 and 60 nonzeros; a linear SVM on the codes errs
-        least at 0.1 (cross-validation, 5,000 training rows). Time grows with the cube of the nonzeros.
+        least at 0.1 (cross-validation, 5,000 training rows). Time grows with the cube of the
+        nonzeros.
     shrinkage : float, default=1e-8
         The lambda of equation 7, at least 0. It is not needed for a solution, and it draws anchors
         to the origin, which need not mean anything: the default is so small that only anchors with
