@@ -101,10 +101,11 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
         Sum of the weighted losses, as the rows met them.
     """
     check_loss(settings.loss)
-    b, g = weights.b, weights.g
+    W, b, g = weights
+    codes = coder.codes
     dtype, batch, s = b.dtype.type, settings.batch_size, g.shape[0]
-    buffer = row_buffer(X, batch, weights.W.shape[1])
-    room = product_room(X, coder.codes, batch, b.shape[0] // s)
+    buffer = row_buffer(X, batch, W.shape[1])
+    room = product_room(X, codes, batch, b.shape[0] // s)
     responses = np.empty((batch, b.shape[0]), b.dtype)
     scores, slopes = np.empty((batch, s), b.dtype), np.empty((batch, s), b.dtype)
     total_loss = 0.0
@@ -114,7 +115,7 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
         gather(X, rows, buffer)
         write_codes(coder, rows)
         scale = dtype(progress.scale)
-        code_scores(X, rows, buffer, coder.codes, weights.W, scale, b, responses, scores)
+        code_scores(X, rows, buffer, codes, W, scale, b, responses, scores)
         if settings.intercepts.extra:
             for i in range(n):
                 for k in range(s):
@@ -127,7 +128,7 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
         if moved:
             move_coder(coder, rows, slopes, responses)
             slopes *= dtype(1.0 / (settings.alpha * progress.t))
-            add_batch(X, rows, buffer, coder.codes, slopes, weights, sums, progress,
+            add_batch(X, rows, buffer, codes, slopes, weights, sums, progress,
                       settings.intercepts, room)  # fmt: skip
         progress = averaged(weights, sums, progress, n)
         average_coder(coder, n)
