@@ -4,6 +4,7 @@ Every model here scores a class as a sum of linear models weighted by a code of 
 ``score_y(x) = sum_j code_yj(x) * (w_yj . x + b_yj) + b_y``.
 """
 
+from loclin.engine.jit import CompileCacheWarning
 from loclin.l3m import L3MClassifier, vc_bound
 from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
@@ -14,6 +15,7 @@ from loclin.ussvm import USSVMClassifier
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "CompileCacheWarning",
     "L3MClassifier",
     "LLSVMClassifier",
     "ML3Classifier",

@@ -1,30 +1,157 @@
-"""One place for the compiler's settings."""
+"""One place for the compiler's settings, and for what it keeps on disk."""
 
 from __future__ import annotations
 
+import os
+import pickle
+import warnings
 from collections.abc import Callable
+from functools import lru_cache
+from hashlib import sha256
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    InTreeCacheLocator,
+    NullCache,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+)
+from numba.core.serialize import dumps
 
 # Sums may be reordered (so that they vectorise) and products contracted; NaN and inf keep
 # their meaning, because the solvers test for them.
 OPTIONS = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 
 
+class CompileCacheWarning(UserWarning):
+    """Compiled functions are not kept on disk, or were damaged there; results are the same."""
+
+
+_warned = False
+
+
+def _warn(message: str) -> None:
+    """Warn, but once in a process: what is wrong with one file is wrong with all."""
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(message, CompileCacheWarning, stacklevel=2)
+
+
+@lru_cache
+def _version() -> str:
+    try:
+        return metadata.version("loclin")
+    except metadata.PackageNotFoundError:  # run from its sources
+        return ""
+
+
+class _HomeLocator(UserWideCacheLocator):
+    """The folder in the user's home; where no home is known, not one named ~ wherever we are."""
+
+    def ensure_cache_path(self) -> None:
+        if not os.path.isabs(self.get_cache_path()):
+            raise OSError("no home folder is known")
+        super().ensure_cache_path()
+
+
+class _CheckedForm(CompileResultCacheImpl):
+    """A compiled function on disk, with its name, what it was made from, and a checksum.
+
+    Numba looks at the source file of the function alone, and a write that is cut off between its
+    two files leaves a new index with the machine code of old sources.
+    """
+
+    _locator_classes = (UserProvidedCacheLocator, InTreeCacheLocator, _HomeLocator)
+
+    def _made_from(self) -> tuple[Any, ...]:
+        return self.filename_base, self.locator.get_source_stamp(), _version()
+
+    def reduce(self, data: Any) -> tuple[Any, ...]:
+        content = dumps(super().reduce(data))
+        return self._made_from(), sha256(content).digest(), content
+
+    def rebuild(self, target_context: Any, reduced_data: Any) -> Any:
+        """Return the compiled function; None where it was made from something else."""
+        made_from, checksum, content = reduced_data
+        if made_from != self._made_from():
+            return None
+        if sha256(content).digest() != checksum:
+            raise ValueError("its checksum differs")
+        return super().rebuild(target_context, pickle.loads(content))
+
+
+class _Cache(FunctionCache):
+    """Numba's cache, without the right to fail: what it cannot load or save is compiled."""
+
+    _impl_class = _CheckedForm
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            found = super().load_overload(sig, target_context)
+        except Exception as error:  # a damaged pickle raises what it likes
+            _warn(
+                f"A compiled function in {self.cache_path} cannot be read "
+                f"({type(error).__name__}: {error}) and is compiled anew. If this comes back, "
+                "remove the folder, or let NUMBA_CACHE_DIR name another one."
+            )
+            return None
+        return found if found is None or found.signature.args == tuple(sig) else None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            try:
+                super().save_overload(sig, data)
+            except (OSError, MemoryError):
+                raise
+            except Exception:  # the index is damaged: begin a new one
+                self.flush()
+                super().save_overload(sig, data)
+        except Exception as error:
+            _warn_of_no_cache(self.cache_path, error)
+
+
+class _NoCache(NullCache):
+    """Stands in where there is no folder for a cache."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def save_overload(self, sig: Any, cres: Any) -> None:
+        _warn_of_no_cache("any folder", self.error)
+
+
+def _warn_of_no_cache(folder: str, error: Exception) -> None:
+    _warn(
+        f"Compiled functions cannot be kept in {folder} ({type(error).__name__}: {error}), so "
+        "that every process compiles them anew, for seconds. Make room there, or let "
+        "NUMBA_CACHE_DIR name a folder that can be written."
+    )
+
+
 def jit(function: Callable[..., Any], *, cache: bool = True) -> Any:
     """Compile `function` on its first call, without the GIL, and keep the result on disk.
 
-    Where no cache folder can be written (a read-only installation in a home that cannot be
-    written either), the function is compiled anew in every process instead of failing.
+    Where it cannot be kept, or what is kept cannot be read, it is compiled in memory, and the
+    first compilation of the process warns of it.
     """
-    try:
-        return njit(cache=cache, error_model="numpy", **OPTIONS)(function)
-    except RuntimeError as error:
-        if "cannot cache" not in str(error):
-            raise
-        return njit(error_model="numpy", **OPTIONS)(function)
+    compiled = njit(error_model="numpy", **OPTIONS)(function)
+    if cache:
+        # Numba has no public way to set a cache of one's own: its locators choose a folder, but
+        # what fails while files there are read or written goes through to the caller, in the
+        # middle of a fit. `njit(cache=True)` does no more than set this attribute; the methods
+        # that `_Cache` overrides are public. Should a later Numba name the attribute otherwise,
+        # nothing is kept, and nothing fails.
+        try:
+            compiled._cache = _Cache(function)
+        except Exception as error:
+            compiled._cache = _NoCache(error)
+    return compiled
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
