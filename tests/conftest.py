@@ -48,8 +48,49 @@ def _one_thread():
         yield
 
 
+@pytest.fixture
+def rule_alone(monkeypatch):
+    """alpha="auto" is the rule, as on many rows: what it does on few is tested in test_strength."""
+    from loclin.fitting import strength
+
+    monkeypatch.setattr(strength, "FEW_ROWS", (1, 0))
+
+
+# Tests of a group run one after another in one process. Each model has a group, so that no two
+# processes compile its loops at once; the other tests are grouped by file. What takes long comes
+# first, so that all processes are busy to the end.
+MODELS = ["llsvm", "sapl", "ml3", "l3m", "ussvm"]
+OF_MODELS = {"test_codes": "llsvm", "test_cccp": "ml3", "test_stream": "ml3"}
+FIRST = [*MODELS, "test_docs", "test_extending", "test_sixth_model"]
+
+
+def group_of(nodeid):
+    """Return the model that the test's file or, failing that, its parameters name, or the file."""
+    path, _, name = nodeid.partition("::")
+    file = Path(path).stem
+    for text in (file, name):
+        for model in MODELS:
+            if model in text.lower().replace("-", ""):
+                return model
+    return OF_MODELS.get(file, file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Distribute groups where xdist would distribute files."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(nodeid)
+
+    return Groups(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(items):
-    """Leave out the tests that need the papers' data where it is not at hand."""
+    """Order the groups, and leave out what needs the papers' data where it is not at hand."""
+    groups = {item: group_of(item.nodeid) for item in items}
+    items.sort(key=lambda item: [*FIRST, groups[item]].index(groups[item]))
     if not os.environ.get("LOCLIN_DATA"):
         skip = pytest.mark.skip(reason="set LOCLIN_DATA to the folder of the papers' data sets")
         for item in items:

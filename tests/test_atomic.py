@@ -1,6 +1,7 @@
 """Whatever fails or interrupts a fit, the estimator is what it was before the call."""
 
 from copy import deepcopy
+from functools import cache
 
 import numpy as np
 import pytest
@@ -219,25 +220,22 @@ def test_a_failed_fit_leaves_an_unfitted_estimator_unfitted(name, failure, form,
 
 @pytest.fixture(scope="module")
 def fitted():
-    """Models fitted once, by name and form; tests take copies."""
-    return {
-        (name, form): clone(model).fit(*rows(form))
-        for name, model in MODELS.items() for form in FORMS
-    }  # fmt: skip
+    """A model fitted once, by name and form; tests take copies."""
+    return cache(lambda name, form: clone(MODELS[name]).fit(*rows(form)))
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("failure", FAILURES | OF_FITTED)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_failed_fit_leaves_a_fitted_model_as_it_was(name, failure, form, fitted, monkeypatch):
-    model = deepcopy(fitted[name, form])
+    model = deepcopy(fitted(name, form))
     check_failure(model, (FAILURES | OF_FITTED)[failure], form, monkeypatch)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_fit_that_goes_on_and_fails_leaves_what_it_went_on_from(name, form, fitted, monkeypatch):
-    model = deepcopy(fitted[name, form]).set_params(warm_start=True)
+    model = deepcopy(fitted(name, form)).set_params(warm_start=True)
     X, y = rows(form)
     model.fit(X, y)  # keeps what the next fit needs
     twin = deepcopy(model)
