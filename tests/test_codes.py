@@ -1,5 +1,6 @@
 """The code loader against einsum on explicit features, in every form of rows and codes."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -74,31 +75,37 @@ class Case(NamedTuple):
         np.testing.assert_allclose(got, expected, rtol=self.rtol, atol=self.rtol)
 
 
-@pytest.fixture(params=[np.float64, np.float32], ids=["double", "single"])
-def dtype(request):
-    return request.param
+KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
+DTYPES = {"double": np.float64, "single": np.float32}
+# Every combination is compiled anew. In single precision the default run has those that other tests
+# compile too, and each of the other forms of codes once.
+SINGLE = {("dense", "csr"), ("sparse", "csr"), ("dense", "by class"), ("sparse", "shared")}
 
 
-@pytest.fixture(params=FORMS)
-def form(request):
-    return request.param
+def combinations(kinds=KINDS, forms=FORMS):
+    for kind, form, dtype in itertools.product(kinds, forms, DTYPES):
+        slow = dtype == "single" and (kind, form) not in SINGLE
+        marks = [pytest.mark.slow] if slow else []
+        yield pytest.param((kind, form, dtype), id=f"{kind}-{form}-{dtype}", marks=marks)
 
 
-@pytest.fixture(params=[np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
-def case(request, form, dtype):
+@pytest.fixture(params=combinations())
+def case(request):
+    kind, form, dtype = request.param
+    kind, dtype = KINDS[kind], DTYPES[dtype]
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, D)) * (rng.random((N, D)) < 0.6)
     codes = rng.normal(size=(N, S, M)) * (rng.random((N, S, M)) < 0.7)
     X[3], codes[4] = 0, 0  # a row and a code of zeros
     X, codes = X.astype(dtype), codes.astype(dtype)
-    parts = compiled_form(request.param(X)), compiled_form(FORMS[form](codes))
+    parts = compiled_form(kind(X)), compiled_form(FORMS[form](codes))
     if form != "by class":
         codes = np.repeat(codes[:, :1], S, axis=1)
-    return Case(parts, request.param, X, codes, 1e-12 if dtype == np.float64 else 1e-5)
+    return Case(parts, kind, X, codes, 1e-12 if dtype == np.float64 else 1e-5)
 
 
-def test_scores(case, dtype):
-    X, codes = case.parts
+def test_scores(case):
+    (X, codes), dtype = case.parts, case.dense.dtype.type
     W, models = case.weights(1)
     b = np.random.default_rng(2).normal(size=S * M).astype(dtype)
     got = scores_of(X, ROWS, codes, W, dtype(0.3), b, S)
@@ -109,8 +116,8 @@ def test_scores(case, dtype):
 @pytest.mark.parametrize("intercepts", [Intercepts(True, False), Intercepts(False, True)])
 @pytest.mark.parametrize("summing", [True, False])
 @pytest.mark.parametrize("n_moved", [0, 3, 6])  # loops for few rows, a product for many
-def test_additions(case, dtype, n_moved, summing, intercepts):
-    X, codes = case.parts
+def test_additions(case, n_moved, summing, intercepts):
+    (X, codes), dtype = case.parts, case.dense.dtype.type
     W, models = case.weights(1)
     sum_W, sums = case.weights(2) if summing else (W[:0], None)
     weights = Weights(W, np.ones(S * M, dtype), np.ones(S, dtype))
@@ -142,9 +149,9 @@ def test_squared_norms(case, local, extra):
 
 @pytest.mark.parametrize("extra", [0.0, 1.0])
 @pytest.mark.parametrize("local", [0.0, 1.0])
-@pytest.mark.parametrize("form", ["shared", "csr"])
-@pytest.mark.parametrize("case", [np.asarray], indirect=True, ids=["dense"])
-def test_gram(case, dtype, local, extra):
+@pytest.mark.parametrize("case", combinations(["dense"], ["shared", "csr"]), indirect=True)
+def test_gram(case, local, extra):
+    dtype = case.dense.dtype.type
     got = gram_of(case.parts[0], ROWS, case.parts[1], dtype(local), dtype(extra), M)
     with_one = np.hstack([case.dense, np.full((N, 1), local)])[ROWS]
     features = np.einsum("nm,nd->nmd", case.codes[ROWS, 0], with_one).reshape(len(ROWS), -1)

@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import loclin
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
+from tests.checks import slow_in_single_precision
 
 CLASSIFIERS = [getattr(loclin, name) for name in loclin.__all__ if name.endswith("Classifier")]
 
@@ -37,9 +38,9 @@ ESTIMATORS += [
         alpha="scale", share_anchors=False, weights="constant", max_iter=20, random_state=0
     ),
     loclin.L3MClassifier(alpha="scale", solver="online", max_iter=20, random_state=0),
-    loclin.L3MClassifier(3, solver="convex", n_restarts=2, tol=0.1, random_state=0),
+    loclin.L3MClassifier(2, solver="convex", n_restarts=1, tol=0.2, random_state=0),
     loclin.USSVMClassifier(
-        5, dictionary=None, n_nonzero=2, nonnegative=True, l1_ratio=0.5, max_iter=20, random_state=0
+        5, dictionary=None, n_nonzero=2, nonnegative=True, l1_ratio=0.5, max_iter=5, random_state=0
     ),
 ]
 
@@ -52,7 +53,10 @@ EXCUSED = {
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXCUSED)
+@slow_in_single_precision(
+    parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXCUSED),
+    spared=ESTIMATORS[: len(CLASSIFIERS)],  # one of each class
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

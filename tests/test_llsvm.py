@@ -298,14 +298,14 @@ def test_scores_codes_and_local_models(solver, coding, bias, weights, n_classes,
     ("solver", "coding", "kind"),
     [
         ("sgd", SOFT, sparse.csr_matrix),
-        ("sgd", C_OCC, np.asarray),
+        pytest.param("sgd", C_OCC, np.asarray, marks=pytest.mark.slow),
         ("dual_cd", SOFT, np.asarray),
-        ("dual_cd", OCC, np.asarray),
+        pytest.param("dual_cd", OCC, np.asarray, marks=pytest.mark.slow),
     ],
     ids=["sgd-soft-sparse", "sgd-c-occ", "dual-soft", "dual-occ"],
 )
 def test_float32_stays_float32(coding, solver, kind):
-    """On some of the layouts; `test_golden` has the scores on all of them."""
+    """On a few layouts, as each is compiled anew; `test_golden` has the scores on all."""
     X, y = some_digits(3)
     single, double = (
         LLSVMClassifier(coding, solver=solver, max_iter=900, random_state=0).fit(kind(Z), y)
@@ -319,7 +319,13 @@ def test_float32_stays_float32(coding, solver, kind):
 
 
 @pytest.mark.parametrize(
-    ("solver", "coding"), [("dual_cd", SOFT), ("dual_cd", OCC), ("sgd", C_OCC)]
+    ("solver", "coding"),
+    [
+        ("sgd", SOFT),
+        ("dual_cd", SOFT),
+        pytest.param("dual_cd", OCC, marks=pytest.mark.slow),
+        pytest.param("sgd", C_OCC, marks=pytest.mark.slow),
+    ],
 )
 def test_a_frozen_coding_of_another_dtype(coding, solver):
     X, y = some_digits(3)
@@ -542,10 +548,19 @@ def test_sgd_with_default_steps_learns_every_loss(digits, loss, batch_size):
     assert model.objective_[-1] < 1
 
 
-@pytest.mark.parametrize(("kind", "weighted"), [(np.asarray, False), (sparse.csr_matrix, True)])
+@pytest.mark.parametrize(
+    ("coding", "kind", "weighted"),
+    [
+        (SOFT, np.asarray, False),
+        (SOFT, sparse.csr_matrix, True),
+        (OCC, np.asarray, False),
+        # each of its loaders is met above
+        pytest.param(OCC, sparse.csr_matrix, True, marks=pytest.mark.slow),
+    ],
+    ids=["soft-dense", "soft-sparse", "occ-dense", "occ-sparse"],
+)
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("weights", ["linear", "constant"])
-@pytest.mark.parametrize("coding", [SOFT, OCC], ids=["soft", "occ"])
 @pytest.mark.parametrize("solver", ["sgd", "dual_cd"])
 def test_competing_classes_are_linear_svc_s(solver, coding, weights, n_classes, weighted, kind):
     X, y = some_digits(n_classes)
