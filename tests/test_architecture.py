@@ -75,6 +75,7 @@ def test_no_imports_run_in_a_circle():
     sorter.prepare()  # raises on a circle
 
 
+@pytest.mark.usefixtures("rule_alone")
 @pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples_run(module):
     result = doctest.testmod(importlib.import_module(f"loclin.{module}"))

@@ -103,6 +103,7 @@ def test_startup_gives_the_code_its_environment():
     assert startup.seconds_of(code, NUMBA_CACHE_DIR="7") == [7.0]
 
 
+@pytest.mark.usefixtures("rule_alone")
 @pytest.mark.parametrize("model", stream.MODELS)
 def test_stream(tmp_path, capsys, model):
     file = tmp_path / "stream.json"
@@ -134,6 +135,7 @@ def test_clusters_are_standardised_by_construction():
     np.testing.assert_allclose((problem.centers**2).mean(axis=0) + problem.spread**2, 1, rtol=1e-12)
 
 
+@pytest.mark.usefixtures("rule_alone")
 def test_sapl_growth(tmp_path, capsys, monkeypatch):
     def problem(name, seed, n_rows):
         return *make_sine(n_rows, random_state=seed), *make_sine(50, random_state=9)

@@ -20,11 +20,13 @@ def examples(path):
     return re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(), re.S)
 
 
+@pytest.mark.usefixtures("rule_alone")
 def test_the_readme_s_first_example_runs(capsys):
     exec(examples("README.md")[0], {})
     assert float(capsys.readouterr().out) > 0.9
 
 
+@pytest.mark.usefixtures("rule_alone")
 def test_the_guide_s_examples_run(capsys):
     names = {}
     for example in examples("docs/guide.md"):

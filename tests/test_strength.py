@@ -29,8 +29,12 @@ MODELS = [
     SAPLClassifier(8, max_iter=5, random_state=0),
     L3MClassifier(n_regions=2, max_iter=5, random_state=0),
 ]
-# n_samples, share of the labels drawn at random, number of draws of the folds
-PROBLEMS = {"noisy": (120, 0.5, 3), "clean": (120, 0.0, 3), "more rows": (700, 0.3, 3)}
+# n_samples, share of the labels drawn at random, rows to hold out in all, draws of the folds then
+PROBLEMS = {
+    "noisy": (120, 0.5, 2000, 3),
+    "clean": (120, 0.0, 240, 2),
+    "more rows": (240, 0.3, 240, 1),
+}
 
 
 def problem(n: int, noise: float) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -69,8 +73,9 @@ def by_hand(model: Any, X: Any, y: Any, weights: Any, draws: int) -> float:
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_auto_takes_the_factor_that_wins(model, name):
-    n, noise, draws = PROBLEMS[name]
+def test_auto_takes_the_factor_that_wins(model, name, monkeypatch):
+    n, noise, held_out, draws = PROBLEMS[name]
+    monkeypatch.setattr(strength, "HELD_OUT", held_out)
     X, y = problem(n, noise)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, n)
     weights /= weights.mean()
