@@ -25,7 +25,12 @@ from loclin.engine.scores import combine_models, difference, winners
 from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import atomic
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
-from loclin.fitting.checks import canonical, check_feature_scale, check_shared_parameters
+from loclin.fitting.checks import (
+    canonical,
+    check_feature_scale,
+    check_indices,
+    check_shared_parameters,
+)
 from loclin.fitting.iterations import Plateau, warn_of_gap
 from loclin.fitting.rows import auto_batch_size, hold_out, weigh
 from loclin.fitting.strength import chosen_factor
@@ -285,6 +290,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _validate_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
+        check_indices(X)
         X, y = validate_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
             multi_output=self._takes_indicator,
@@ -298,6 +304,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
 
     def _validate_new(self, X: Any, finite: bool = True) -> Any:
         check_is_fitted(self, "intercept_")
+        check_indices(X)
         return canonical(validate_data(self, X, reset=False, accept_sparse="csr", order="C",
                          dtype=self.local_coef_.dtype, ensure_all_finite=finite))  # fmt: skip
 

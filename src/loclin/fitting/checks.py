@@ -51,6 +51,18 @@ def check_n_jobs(n_jobs: Any) -> None:
             raise ValueError("n_jobs=0 is not valid; use None, 1 or more, or -1 for all.")
 
 
+def check_indices(X: Any) -> None:
+    """Raise ValueError where a sparse X has indices outside of it: loops would follow them."""
+    if is_sparse(X) and X.format in ("csr", "csc", "bsr"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(
+                f"X is no valid sparse matrix: {error}. Build it anew, for example from its rows, "
+                "columns and values (scipy.sparse.coo_array)."
+            ) from error
+
+
 def canonical(X: Any) -> Any:
     """Return a sparse matrix with one sorted entry for each nonzero; others as they are.
 
