@@ -49,7 +49,7 @@ def runner():
 
 
 def run(*words):
-    return runner().invoke(app, ["compare", *map(str, words)])
+    return runner().invoke(app, ["compare", "--time-limit", "0", *map(str, words)])
 
 
 @pytest.fixture(scope="module")

@@ -16,5 +16,6 @@ def main() -> None:
         )
         sys.exit(2)
     from loclin.cli._app import app
+    from loclin.cli._terminal import run
 
-    app()
+    sys.exit(run(app))

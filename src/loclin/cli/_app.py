@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -17,16 +18,17 @@ from loclin.cli import _compare, _display
 from loclin.cli._compare import Result, Skipped, ranked
 from loclin.cli._data import Data, load_data
 from loclin.cli._errors import InputError, plural
-from loclin.cli._html import write_html
-from loclin.cli._plot import require_matplotlib, write_plot
-from loclin.cli._report import Report, write_csv, write_json
+from loclin.cli._limits import Limit
+from loclin.cli._outputs import check_outputs, write_outputs
+from loclin.cli._report import Report
 from loclin.cli._settings import Settings
 from loclin.cli._systems import System, pick, roster
+from loclin.cli._terminal import lost_output, say
 
 __all__ = ["app"]
 
 BUSY = 0.75  # load a core from which timing is in doubt
-IMAGES = (".png", ".svg", ".pdf")
+MOST_THREADS = 1024
 
 app = typer.Typer(
     help="Locally linear classifiers: kernel-SVM accuracy at linear-SVM cost.",
@@ -95,6 +97,20 @@ Threads = Annotated[
         help="Threads for each fit and prediction; 0 for as many as the libraries like.",
     ),
 ]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="The most that one model may take in all; it is ended then, and the others go on. By "
+        "default 60 budgets, and at least 300; 0 for no limit.",
+    ),
+]
+MaxGb = Annotated[
+    float,
+    typer.Option(
+        metavar="GB", help="The most that a data file may take, decompressed and in memory."
+    ),
+]
 Json = Annotated[Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.")]
 Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table as CSV.")]
 Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report as one HTML file.")]
@@ -117,6 +133,8 @@ def compare(
     seed: Seed = Settings.seed,
     jobs: Jobs = Settings.jobs,
     threads: Threads = Settings.threads,
+    time_limit: TimeLimit = None,
+    max_gb: MaxGb = Limit.gigabytes,
     json: Json = None,
     csv: Csv = None,
     html: Html = None,
@@ -130,40 +148,62 @@ def compare(
     chosen = {"target": target, "test": test, "test-size": test_size, "models": models}
     outputs = {"json": json, "csv": csv, "html": html, "plot": plot}
     try:
-        settings = Settings(budget, folds, candidates, seed, jobs, threads)
+        if time_limit is None:
+            time_limit = Settings.default_time_limit(budget)
+        settings = Settings(budget, folds, candidates, seed, jobs, threads, time_limit)
         _check_settings(settings)
-        _check_outputs(outputs, [Path(data), *([test] if test else [])])
+        if not max_gb > 0:
+            raise InputError(
+                f"--max-gb {max_gb:g} is not a number above 0; try {Limit.gigabytes:g}"
+            )
+        if sys.stdout is None and not any(outputs.values()):
+            raise InputError("the standard output is closed; write a file, such as --html FILE")
+        check_outputs(outputs, [Path(data), *([test] if test else [])])
         systems = pick(models, roster())
-        loaded = load_data(data, target=target, test=test, test_size=test_size, seed=seed)
-        command = _command(data, {**chosen, **vars(settings)})
-        report = _run(loaded, systems, settings, command)
-        _write(report, outputs)
+        loaded = load_data(
+            data, target=target, test=test, test_size=test_size, seed=seed, limit=Limit(max_gb)
+        )
+        command = _command(data, {**chosen, **vars(settings), "max_gb": max_gb})
+        report, lost = _run(loaded, systems, settings, command)
+        write_outputs(report, outputs)
+        if lost is not None:
+            raise lost
     except InputError as error:
-        typer.echo(f"loclin: {error}", err=True)
+        say(f"loclin: {error}", error=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
-        typer.echo("loclin: interrupted", err=True)
+        say("loclin: interrupted", error=True)
         raise typer.Exit(130) from None
+    except OSError as error:
+        raise typer.Exit(lost_output(error)) from None
     if report.interrupted:
         raise typer.Exit(130)
 
 
-def _run(data: Data, systems: Sequence[System], settings: Settings, command: str) -> Report:
-    """Run the comparison before the user's eyes; an interrupt keeps what is finished."""
+def _run(
+    data: Data, systems: Sequence[System], settings: Settings, command: str
+) -> tuple[Report, OSError | None]:
+    """Run the comparison before the user's eyes, and return it with what their screen raised.
+
+    An interrupt, or a screen that is gone, keeps what is finished.
+    """
     outcomes: list[Result | Skipped] = []
-    interrupted = False
+    interrupted, lost = False, None
     screen = _display.display([system.name for system in systems], settings.budget)
-    screen.say(_headline(data, settings))
-    for note in (*data.notes, *_busy()):
-        screen.say(f"note: {note}")
     start = perf_counter()
     try:
+        screen.say(_headline(data, settings))
+        for note in (*data.notes, *_busy()):
+            screen.say(f"note: {note}")
+        start = perf_counter()
         with screen:
             for outcome in _compare.compare(data, systems, settings, screen.step):
                 outcomes.append(outcome)
                 screen.finish(outcome)
     except KeyboardInterrupt:
         interrupted = True
+    except OSError as error:
+        interrupted, lost = len(outcomes) < len(systems), error
     report = Report(
         data,
         settings,
@@ -173,8 +213,12 @@ def _run(data: Data, systems: Sequence[System], settings: Settings, command: str
         perf_counter() - start,
         interrupted,
     )
-    screen.table(report)
-    return report
+    try:
+        if lost is None:
+            screen.table(report)
+    except OSError as error:
+        lost = error
+    return report, lost
 
 
 def _headline(data: Data, settings: Settings) -> str:
@@ -203,7 +247,10 @@ def _command(data: str, options: Mapping[str, object]) -> str:
     words = ["loclin", "compare", data]
     for name, value in options.items():
         if value is not None:
-            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+            words += [
+                f"--{name.replace('_', '-')}",
+                f"{value:g}" if isinstance(value, float) else str(value),
+            ]
     return shlex.join(words)
 
 
@@ -214,42 +261,18 @@ def _check_settings(settings: Settings) -> None:
             f"--budget {settings.budget:g} is not a number of seconds above 0; "
             f"try {Settings.budget:g}"
         )
+    most = {"jobs": MOST_THREADS, "threads": MOST_THREADS}
     for name, least in {"folds": 2, "candidates": 1, "jobs": 1, "threads": 0}.items():
         value = getattr(settings, name)
         if value < least:
             raise InputError(f"--{name} {value} is too small; it must be at least {least}")
+        if value > most.get(name, value):
+            raise InputError(f"--{name} {value} is too large; it may be {most[name]} at most")
+    if not settings.time_limit >= 0:
+        raise InputError(
+            f"--time-limit {settings.time_limit:g} is not a number of seconds; give 0 for no limit"
+        )
     if not 0 <= settings.seed < 2**32:
         raise InputError(
             f"--seed {settings.seed} is out of range; it must be from 0 to {2**32 - 1}"
         )
-
-
-def _check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) -> None:
-    """Raise where a result could not be written, before the work starts."""
-    wanted = {name: path for name, path in outputs.items() if path is not None}
-    for name, path in wanted.items():
-        if path.is_dir():
-            raise InputError(f"--{name} {path}: is a folder; name a file in it")
-        if not path.parent.is_dir():
-            raise InputError(f"--{name} {path}: no folder {path.parent}; make it first")
-        if any(path.exists() and other.exists() and path.samefile(other) for other in inputs):
-            raise InputError(f"--{name} {path}: is the data itself; choose another name")
-    plot = wanted.get("plot")
-    if plot is None:
-        return
-    if plot.suffix.lower() not in IMAGES:
-        raise InputError(f"--plot {plot}: its name must end in {', '.join(IMAGES)}")
-    require_matplotlib()
-
-
-def _write(report: Report, outputs: Mapping[str, Path | None]) -> None:
-    """Write the results that were asked for, and say where they are."""
-    writers = {"json": write_json, "csv": write_csv, "html": write_html, "plot": write_plot}
-    for name, path in outputs.items():
-        if path is None:
-            continue
-        try:
-            writers[name](report, path)
-        except OSError as error:
-            raise InputError(f"--{name} {path}: cannot be written ({error.strerror})") from error
-        typer.echo(f"wrote {path}")

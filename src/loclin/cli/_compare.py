@@ -28,6 +28,7 @@ from loclin.cli._measure import (
 from loclin.cli._settings import Settings
 from loclin.cli._systems import Shape, System
 from loclin.cli._tune import Tuned, tune
+from loclin.cli._worker import Worker
 
 __all__ = ["Result", "Skipped", "Step", "compare", "ranked"]
 
@@ -51,6 +52,7 @@ class Skipped:
 
     model: str
     reason: str
+    timed_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,20 +123,50 @@ def compare(
         Called with every `Step`.
     """
     shape = describe(data)
-    for system in systems:
-        reason = system.refuses(shape)
-        if reason is None:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    callback(Step(system.name, "warming up"))
-                    with _threads(settings.threads):
-                        _warm_up(system, data, shape, settings.seed)
-                    with _threads(settings.threads):  # libraries may have been loaded by now
-                        result = _run(system, data, shape, settings, callback)
-            except Exception as error:  # one model's failure must not lose the others' results
-                reason = f"failed ({type(error).__name__}: {one_line(error)})"
-        yield result if reason is None else Skipped(system.name, reason)
+    run = partial(_outcome, data, shape, settings)
+    with Worker(run) as worker:
+        for system in systems:
+            reason = system.refuses(shape)
+            if reason is not None:
+                yield Skipped(system.name, reason)
+            elif settings.time_limit:
+                yield _limited(worker, system, settings.time_limit, callback)
+            else:
+                yield run(system, callback)
+
+
+def _limited(
+    worker: Worker, system: System, seconds: float, callback: Callable[[Step], None]
+) -> Result | Skipped:
+    """Run one system in the worker's process, for so many seconds at most."""
+    callback(Step(system.name, "starting"))
+    try:
+        outcome: Result | Skipped = worker(system, seconds, callback)
+    except TimeoutError:
+        return Skipped(system.name, f"timed out after {seconds:g} s (--time-limit)", timed_out=True)
+    except ChildProcessError as error:
+        return Skipped(system.name, f"failed ({error})")
+    return outcome
+
+
+def _outcome(
+    data: Data,
+    shape: Shape,
+    settings: Settings,
+    system: System,
+    callback: Callable[[Step], None],
+) -> Result | Skipped:
+    """Run one system."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            callback(Step(system.name, "warming up"))
+            with _threads(settings.threads):
+                _warm_up(system, data, shape, settings.seed)
+            with _threads(settings.threads):  # libraries may have been loaded by now
+                return _run(system, data, shape, settings, callback)
+    except Exception as error:  # one model's failure must not lose the others' results
+        return Skipped(system.name, f"failed ({type(error).__name__}: {one_line(error)})")
 
 
 def describe(data: Data) -> Shape:

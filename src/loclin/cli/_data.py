@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,10 +14,13 @@ from sklearn.model_selection import train_test_split
 from loclin import datasets
 from loclin.cli._errors import InputError, listed, near, one_line, plural
 from loclin.cli._files import read_files
+from loclin.cli._limits import Limit
 from loclin.cli._part import Matrix, Part
 
 __all__ = ["Data", "load_data"]
 
+LARGEST = 1e150  # above, the squares that standardising sums overflow
+WHOLE = 1e15  # up to here a whole number is written without a point
 CONTINUOUS = 20  # more distinct fractional labels than this: the target is a quantity
 
 
@@ -58,6 +62,7 @@ def load_data(
     test: Path | None = None,
     test_size: float | None = None,
     seed: int = 0,
+    limit: Limit | None = None,
 ) -> Data:
     """Load, check and split the data.
 
@@ -73,6 +78,8 @@ def load_data(
         The share of rows to hold out where there is no other split; None means 0.25.
     seed : int
         Seed of the held-out split.
+    limit : Limit or None
+        The most that a file may take; None is the default limit.
 
     Raises
     ------
@@ -83,7 +90,7 @@ def load_data(
         raise InputError("--test and --test-size exclude each other; leave one out")
     if test_size is not None and not 0 < test_size < 1:
         raise InputError(f"--test-size {test_size:g} is not between 0 and 1; try 0.25")
-    train_part, test_part, description = _read(source, target, test)
+    train_part, test_part, description = _read(source, target, test, limit)
     if test_part is not None and test_size is not None:
         raise InputError(f"{source} has a test split of its own; leave out --test-size")
     train_part = _checked(train_part, source)
@@ -105,12 +112,14 @@ def load_data(
     return Data(source, description, split, X_train, y_train, X_test, y_test, tuple(names), notes)
 
 
-def _read(source: str, target: str | None, test: Path | None) -> tuple[Part, Part | None, str]:
+def _read(
+    source: str, target: str | None, test: Path | None, limit: Limit | None
+) -> tuple[Part, Part | None, str]:
     """Read ``source`` as a file if it looks like one, else as the name of a data set."""
     path = Path(source)
     named = source in datasets.names()
-    if not named and (path.suffix or path.exists() or len(path.parts) > 1):
-        train, held = read_files(path, target, test)
+    if not named and (path.suffix or len(path.parts) > 1 or os.path.exists(path)):
+        train, held = read_files(path, target, test, limit)
         return train, held, f"file {path.name}"
     if target is not None:
         raise InputError(f"--target is for CSV and Parquet files; leave it out for '{source}'")
@@ -131,7 +140,7 @@ def _read(source: str, target: str | None, test: Path | None) -> tuple[Part, Par
 
     train = part(loaded.X_train, loaded.y_train)
     if test is not None:
-        return train, read_files(test)[0], loaded.description
+        return train, read_files(test, limit=limit)[0], loaded.description
     if loaded.X_test is None or loaded.y_test is None:
         return train, None, loaded.description
     return train, part(loaded.X_test, loaded.y_test), loaded.description
@@ -145,11 +154,27 @@ def _checked(part: Part, where: str) -> Part:
     if 0 in X.shape:
         raise InputError(f"{where}: has {X.shape[0]} rows and {X.shape[1]} features; none to use")
     small = X.dtype.itemsize <= (4 if X.dtype.kind == "f" else 2)
-    X = X.astype(np.float32 if small else np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        X = X.astype(np.float32 if small else np.float64, copy=False)
     finite = np.isfinite(X.data if issparse(X) else X)
     if not finite.all():
         raise InputError(f"{where}: {_bad_values(X, finite, part.columns)}")
+    _check_scale(X, part.columns, where)
     return replace(part, X=X)
+
+
+def _check_scale(X: Matrix, columns: Sequence[str] | None, where: str) -> None:
+    """Raise where features are so large that they cannot be standardised."""
+    values = X.data if issparse(X) else X
+    largest = max(float(values.max()), -float(values.min())) if values.size else 0.0
+    if largest > LARGEST:
+        place = np.argmax(np.abs(values))
+        column = int(X.indices[place] if issparse(X) else place % X.shape[1])
+        name = columns[column] if columns else column
+        raise InputError(
+            f"{where}: column '{name}' has values as "
+            f"large as {largest:.3g}, too large to be scaled; divide it, or drop it"
+        )
 
 
 def _bad_values(X: Matrix, finite: np.ndarray, columns: Sequence[str] | None) -> str:
@@ -200,9 +225,9 @@ def _check_missing_labels(y: np.ndarray, where: str) -> None:
 def _label(value: object) -> str:
     """Write a label as its source does: a whole number without a point, text as it is."""
     if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    if isinstance(value, float | np.floating):
-        return f"{value:g}" if value != round(value) else str(int(value))
+        return value.decode(errors="backslashreplace")
+    if isinstance(value, float | np.floating) and abs(float(value)) < WHOLE:
+        return str(value) if value != round(value) else str(int(value))
     return str(value)
 
 

@@ -14,16 +14,17 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from loclin.cli._compare import Result, Skipped, Step
-from loclin.cli._errors import plural
+from loclin.cli._errors import plural, printable
 from loclin.cli._report import FRONT_MEANS, Report, footnotes
-from loclin.cli._text import COLUMNS, cells, micros, percent, plain_table
+from loclin.cli._terminal import say
+from loclin.cli._text import COLUMNS, cells, late_cells, micros, percent, plain_table
 
 __all__ = ["display"]
 
 
 def display(names: Sequence[str], budget: float) -> _Live | _Plain:
     """Return a live display on a terminal, plain lines anywhere else."""
-    if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+    if sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         return _Live(names, budget)
     return _Plain(names)
 
@@ -70,7 +71,7 @@ class _Plain:
 
     def say(self, text: str) -> None:
         """Print a line."""
-        print(text, flush=True)
+        say(text)
 
     def step(self, step: Step) -> None:
         """Show what a model is doing: not here."""
@@ -85,7 +86,7 @@ class _Plain:
     def table(self, report: Report) -> None:
         """Print the table and the verdict."""
         _, marks = footnotes(report)
-        lines = plain_table(report.rows, marks) if report.rows else []
+        lines = plain_table(report.rows, marks, report.late) if report.rows or report.late else []
         for line in ["", *lines, "", *_closing(report), "", report.verdict]:
             self.say(line)
 
@@ -122,7 +123,7 @@ class _Live:
         self._progress.stop()
 
     def say(self, text: str) -> None:
-        self._console.print(text, markup=False)
+        self._console.print(printable(text), markup=False)
 
     def step(self, step: Step) -> None:
         task = self._tasks[step.model]
@@ -139,11 +140,11 @@ class _Live:
         task = self._tasks[outcome.model]
         if self._progress.tasks[task].start_time is None:
             self._progress.start_task(task)
-        self._progress.update(task, completed=1.0, doing=_outcome(outcome))
+        self._progress.update(task, completed=1.0, doing=printable(_outcome(outcome)))
 
     def table(self, report: Report) -> None:
         _, marks = footnotes(report)
-        if report.rows:
+        if report.rows or report.late:
             table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
             table.add_column("")
             for name in COLUMNS:
@@ -153,8 +154,10 @@ class _Live:
                 style = "bold green" if row.front else "dim" if row.baseline else ""
                 own = Text(name, style="bold" if row.own else "")
                 table.add_row(mark, own, *figures, style=style)
+            for item in report.late:
+                table.add_row("", *late_cells(item), style="dim")
             self._console.print(table)
         for line in _closing(report):
-            self._console.print(line, style="dim", markup=False)
+            self._console.print(printable(line), style="dim", markup=False)
         self._console.print()
         self._console.print(report.verdict, style="bold", markup=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["InputError", "listed", "near", "one_line", "plural"]
+__all__ = ["InputError", "listed", "near", "one_line", "plural", "printable"]
 
 
 class InputError(Exception):
@@ -15,6 +15,18 @@ class InputError(Exception):
 def one_line(error: BaseException | str) -> str:
     """Return the text of ``error`` on one line, or its type where it has none."""
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def printable(text: str) -> str:
+    r"""Write out what is not printable, such as ``\x1b``: a name in data must not steer a terminal.
+
+    >>> print(printable("red\x1b[2J\n"))
+    red\x1b[2J\n
+    """
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def listed(items: Iterable[object], most: int = 3) -> str:

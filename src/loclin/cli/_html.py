@@ -7,9 +7,9 @@ from pathlib import Path
 
 from loclin.cli._plot import svg
 from loclin.cli._report import FRONT_MEANS, Report, footnotes, how_measured, versions
-from loclin.cli._text import COLUMNS, cells, parameters, percent
+from loclin.cli._text import COLUMNS, cells, late_cells, parameters, percent
 
-__all__ = ["write_html"]
+__all__ = ["page"]
 
 STYLE = """
 :root { color-scheme: light; }
@@ -42,11 +42,6 @@ code { font-family: ui-monospace, Consolas, monospace; font-size: .85rem; backgr
 INTERRUPTED = (
     '<p class="verdict">The run was interrupted: models that had not finished are missing.</p>'
 )
-
-
-def write_html(report: Report, path: Path) -> None:
-    """Write the report to ``path``."""
-    path.write_text(page(report), encoding="utf-8")
 
 
 def page(report: Report) -> str:
@@ -118,6 +113,10 @@ def _table(report: Report) -> str:
             + "".join(f"<td>{figure}</td>" for figure in figures)
             + "</tr>"
         )
+    for item in report.late:
+        name, *words = map(escape, late_cells(item))
+        late = "".join(f"<td>{word}</td>" for word in words)
+        lines.append(f"<tr class=baseline><td class=left>{name}</td>{late}</tr>")
     below = [f"* {FRONT_MEANS}"] if any(row.front for row in report.rows) else []
     below += notes + [f"{item.model} left out: {item.reason}" for item in report.skipped]
     below += [f"Note: {note}" for note in report.data.notes]

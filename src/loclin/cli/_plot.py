@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loclin.cli._compare import Result
-from loclin.cli._errors import InputError
+from loclin.cli._errors import InputError, printable
 from loclin.cli._labels import place_labels
 from loclin.cli._report import Report
 from loclin.cli._text import percent
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-__all__ = ["require_matplotlib", "svg", "write_plot"]
+__all__ = ["picture", "require_matplotlib", "svg"]
 
 OWN, RIVAL, FRONT = "#c2263f", "#3d4f63", "#8d99a6"
 INK, FAINT = "#20262d", "#e9ecef"
@@ -39,12 +39,14 @@ def require_matplotlib() -> None:
         raise InputError('--plot needs matplotlib: pip install "loclin[plot]"') from error
 
 
-def write_plot(report: Report, path: Path) -> None:
-    """Draw the report to a file whose suffix says the format."""
+def picture(report: Report, kind: str) -> bytes:
+    """Return the drawn report as a file of that kind: png, svg or pdf."""
     import matplotlib
 
+    file = io.BytesIO()
     with matplotlib.rc_context(STYLE):
-        _figure(report).savefig(path, dpi=200)
+        _figure(report).savefig(file, format=kind, dpi=200)
+    return file.getvalue()
 
 
 def svg(report: Report) -> str | None:
@@ -105,7 +107,7 @@ def _titles(figure: Figure, report: Report) -> None:
 
 def _shortened(name: str, most: int = 40) -> str:
     """Return a file's name without its folders, cut to a title's length, mathtext off."""
-    name = Path(name).name.replace("$", r"\$")
+    name = printable(Path(name).name).replace("$", r"\$")
     return name if len(name) <= most else name[: most - 1] + "…"
 
 

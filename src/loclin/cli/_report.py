@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from loclin.cli._measure import REPEATS
 from loclin.cli._settings import Settings
 from loclin.cli._text import micros, percent
 
-__all__ = ["Report", "as_dict", "footnotes", "how_measured", "versions", "write_csv", "write_json"]
+__all__ = ["Report", "as_dict", "csv_text", "footnotes", "how_measured", "json_text", "versions"]
 
 CHANCE = 0.1  # a difference with a p-value above this may be chance
 FASTER = 2.0  # a less accurate model must be so many times faster to be worth a word
@@ -47,6 +47,11 @@ class Report:
     def verdict(self) -> str:
         """Say in a sentence or two which model to take."""
         return _verdict(self.rows)
+
+    @property
+    def late(self) -> list[Skipped]:
+        """Return the systems that timed out."""
+        return [item for item in self.skipped if item.timed_out]
 
 
 def versions() -> dict[str, str]:
@@ -77,6 +82,14 @@ def how_measured(report: Report) -> list[str]:
         "Features are standardised in the pipeline (sparse ones divided by their largest absolute "
         "value), except for trees. Times and sizes are of the whole pipeline.",
         f"Threads for each fit and prediction: {settings.threads or 'all'} (--threads).",
+        *(
+            [
+                f"A model that took more than {settings.time_limit:g} s in all was ended "
+                "(--time-limit)."
+            ]
+            if settings.time_limit
+            else []
+        ),
         "Error: share of test rows predicted wrong, with Wilson's 95 % interval.",
         "Fit: seconds of that one last fit, compilation excluded.",
         f"Time a row: median of {REPEATS} or more calls on {calls} rows at once, after a call "
@@ -115,6 +128,7 @@ def as_dict(report: Report) -> dict[str, object]:
         "candidates": report.settings.candidates,
         "jobs": report.settings.jobs,
         "threads": report.settings.threads,
+        "time_limit_seconds": report.settings.time_limit,
         "seconds": round(report.seconds, 3),
         "interrupted": report.interrupted,
         "data": {
@@ -131,29 +145,29 @@ def as_dict(report: Report) -> dict[str, object]:
             "notes": list(data.notes),
         },
         "results": [_row_dict(row, len(data.y_train)) for row in report.rows],
-        "skipped": [{"model": item.model, "reason": item.reason} for item in report.skipped],
+        "skipped": [vars(item) for item in report.skipped],
         "verdict": report.verdict,
         "how_measured": how_measured(report),
     }
 
 
-def write_json(report: Report, path: Path) -> None:
-    """Write all of a report."""
-    text = json.dumps(as_dict(report), indent=2, ensure_ascii=False, default=_plain)
-    path.write_text(text + "\n", encoding="utf-8")
+def json_text(report: Report) -> str:
+    """Return all of a report as JSON."""
+    return json.dumps(as_dict(report), indent=2, ensure_ascii=False, default=_plain) + "\n"
 
 
-def write_csv(report: Report, path: Path) -> None:
-    """Write the table; parameters as JSON in one cell, notes joined by semicolons."""
+def csv_text(report: Report) -> str:
+    """Return the table as CSV; parameters as JSON in one cell, notes joined by semicolons."""
     rows = [_row_dict(row, len(report.data.y_train)) for row in report.rows]
     names = list(rows[0]) if rows else ["model"]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, names)
-        writer.writeheader()
-        for row in rows:
-            row["parameters"] = json.dumps(row["parameters"], default=_plain)
-            row["notes"] = "; ".join(row["notes"])
-            writer.writerow(row)
+    file = io.StringIO()
+    writer = csv.DictWriter(file, names)
+    writer.writeheader()
+    for row in rows:
+        row["parameters"] = json.dumps(row["parameters"], default=_plain)
+        row["notes"] = "; ".join(row["notes"])
+        writer.writerow(row)
+    return file.getvalue()
 
 
 def _row_dict(row: Result, n_train: int) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 __all__ = ["Settings"]
 
+LIMIT_BUDGETS, LIMIT_SECONDS = 60, 300  # the time limit: so many budgets, but at least ...
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -23,6 +25,9 @@ class Settings:
         Folds fitted at once, in threads.
     threads : int
         Threads of BLAS and OpenMP for each fit; 0 leaves them as they are.
+    time_limit : float
+        Seconds that one system may take in all, in a process that is killed then; 0: no limit, and
+        no process of its own.
     """
 
     budget: float = 8.0
@@ -31,3 +36,9 @@ class Settings:
     seed: int = 0
     jobs: int = 1
     threads: int = 1
+    time_limit: float = 0.0
+
+    @classmethod
+    def default_time_limit(cls, budget: float) -> float:
+        """Return a limit far above what tuning with this budget, and the last fit, take."""
+        return max(LIMIT_BUDGETS * budget, LIMIT_SECONDS)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import isabstract, isclass, signature
 from typing import Any
 
@@ -63,7 +64,7 @@ class System:
     name : str
         As shown and as chosen with ``--models``.
     build : callable
-        ``build(seed, **parameters)`` returns the unfitted classifier.
+        ``build(seed, **parameters)`` returns the unfitted classifier; it can be pickled.
     space : mapping
         Parameter to a list of values or a SciPy distribution; empty: no search.
     start : mapping
@@ -122,7 +123,7 @@ class System:
 
 def roster() -> list[System]:
     """Return every classifier of loclin and the rivals, in the order in which they run."""
-    most_frequent = _seeded(DummyClassifier, strategy="most_frequent")
+    most_frequent = partial(_seeded, DummyClassifier, strategy="most_frequent")
     majority = System("Majority", most_frequent, baseline=True)
     return [majority, *_own_systems(), *_rivals()]
 
@@ -185,23 +186,19 @@ def _own_systems() -> list[System]:
             space = spaces.get(name, {})
             # alpha="auto" would cross-validate within the cross-validation
             start = {"alpha": "scale"} if "alpha*n/norm2" in space else {}
-            systems.append(System(name, _own(made), space, start, own=True))
+            systems.append(System(name, partial(_own, made), space, start, own=True))
     return systems
 
 
-def _own(classifier: type) -> Callable[..., BaseEstimator]:
-    """Return a build function for a class of loclin; LL-SVM gets its anchors in a coding."""
-
-    def build(
-        seed: int, *, n_anchors: int = 0, n_neighbors: int = 8, **parameters: Any
-    ) -> BaseEstimator:
-        if n_anchors:
-            counts = {"n_anchors": n_anchors, "n_neighbors": min(n_neighbors, n_anchors)}
-            coded = "coding" in signature(classifier).parameters
-            parameters |= {"coding": SoftAssignmentCoding(**counts)} if coded else counts
-        return classifier(random_state=seed, **parameters)
-
-    return build
+def _own(
+    classifier: type, seed: int, *, n_anchors: int = 0, n_neighbors: int = 8, **parameters: Any
+) -> BaseEstimator:
+    """Build a classifier of loclin; LL-SVM gets its anchors in a coding."""
+    if n_anchors:
+        counts = {"n_anchors": n_anchors, "n_neighbors": min(n_neighbors, n_anchors)}
+        coded = "coding" in signature(classifier).parameters
+        parameters |= {"coding": SoftAssignmentCoding(**counts)} if coded else counts
+    return classifier(random_state=seed, **parameters)
 
 
 # --- the rivals -------------------------------------------------------------------------------
@@ -211,10 +208,15 @@ def _rivals() -> list[System]:
     widths = loguniform(0.03, 10)
     return [
         # C = 1, the default, is up to 40 times slower on standardised features and seldom wins
-        System("LinearSVC", _seeded(LinearSVC), {"C": loguniform(1e-4, 1e1)}, start={"C": 0.01}),
+        System(
+            "LinearSVC",
+            partial(_seeded, LinearSVC),
+            {"C": loguniform(1e-4, 1e1)},
+            start={"C": 0.01},
+        ),
         System(
             "kNN",
-            lambda seed, **parameters: KNeighborsClassifier(**parameters),
+            _knn,
             {
                 "n_neighbors": [1, 2, 3, 4, 5, 7, 9, 12, 15, 20, 30],
                 "weights": ["uniform", "distance"],
@@ -230,13 +232,13 @@ def _rivals() -> list[System]:
         ),
         System(
             "SVC-rbf",
-            _seeded(SVC),
+            partial(_seeded, SVC),
             {"C": loguniform(1e-1, 1e3), "gamma*norm2": widths},
             growth=2.0,
         ),
         System(
             "HistGradientBoosting",
-            _seeded(HistGradientBoostingClassifier),
+            partial(_seeded, HistGradientBoostingClassifier),
             {
                 "learning_rate": loguniform(0.03, 0.3),
                 "max_iter": [50, 100, 200, 400],
@@ -249,9 +251,12 @@ def _rivals() -> list[System]:
     ]
 
 
-def _seeded(classifier: type, **fixed: object) -> Callable[..., BaseEstimator]:
-    """Return a build function for a class of scikit-learn."""
-    return lambda seed, **parameters: classifier(random_state=seed, **fixed, **parameters)
+def _seeded(classifier: type, seed: int, **parameters: object) -> BaseEstimator:
+    return classifier(random_state=seed, **parameters)
+
+
+def _knn(seed: int, **parameters: Any) -> BaseEstimator:
+    return KNeighborsClassifier(**parameters)
 
 
 def _nystroem(seed: int, C: float = 1.0, **parameters: Any) -> Pipeline:

@@ -6,9 +6,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from loclin.cli._compare import Result
+from loclin.cli._compare import Result, Skipped
 
-__all__ = ["COLUMNS", "cells", "micros", "parameters", "percent", "plain_table", "size", "times"]
+__all__ = [
+    "COLUMNS",
+    "cells",
+    "late_cells",
+    "micros",
+    "parameters",
+    "percent",
+    "plain_table",
+    "size",
+    "times",
+]
 
 COLUMNS = ("model", "error %", "95 % interval", "fit s", "us a row", "size")
 
@@ -68,10 +78,18 @@ def cells(row: Result) -> tuple[str, ...]:
     )
 
 
-def plain_table(rows: Sequence[Result], marks: Sequence[str]) -> list[str]:
+def late_cells(item: Skipped) -> tuple[str, ...]:
+    """Return the cells of a system that timed out."""
+    return (item.model, "timed out", *["-"] * (len(COLUMNS) - 2))
+
+
+def plain_table(
+    rows: Sequence[Result], marks: Sequence[str], late: Sequence[Skipped] = ()
+) -> list[str]:
     """Return an aligned table as lines: a mark, the name, and figures to the right."""
     table: list[tuple[str, ...]] = [("", *COLUMNS)]
     table += [(mark, *cells(row)) for mark, row in zip(marks, rows, strict=True)]
+    table += [("", *late_cells(item)) for item in late]
     widths = [max(len(line[index]) for line in table) for index in range(len(table[0]))]
     lines = []
     for line in table:

@@ -1,0 +1,110 @@
+"""Writing the results: checked before the work starts, and put in place only when whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import mkdtemp
+
+from loclin.cli._errors import InputError, one_line
+from loclin.cli._html import page
+from loclin.cli._plot import picture, require_matplotlib
+from loclin.cli._report import Report, csv_text, json_text
+from loclin.cli._terminal import say
+
+__all__ = ["check_outputs", "replace_file", "write_outputs"]
+
+IMAGES = (".png", ".svg", ".pdf")
+
+
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) -> None:
+    """Raise where a result could not be written, before the work starts."""
+    wanted = {name: path for name, path in outputs.items() if path is not None}
+    names = list(wanted)
+    for name, path in wanted.items():
+        try:
+            _check_output(name, path, inputs)
+            earlier = names[: names.index(name)]
+            twice = [other for other in earlier if path.resolve() == wanted[other].resolve()]
+        except (OSError, ValueError) as error:  # a name too long, or with a null character
+            raise InputError(_unwritable(name, path, error)) from error
+        if twice:
+            raise InputError(f"--{name} {path}: is that of --{twice[0]} too; choose another name")
+    plot = wanted.get("plot")
+    if plot is None:
+        return
+    if plot.suffix.lower() not in IMAGES:
+        raise InputError(f"--plot {plot}: its name must end in {', '.join(IMAGES)}")
+    require_matplotlib()
+
+
+def _check_output(name: str, path: Path, inputs: Sequence[Path]) -> None:
+    if path.is_dir():
+        raise InputError(f"--{name} {path}: is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise InputError(f"--{name} {path}: no folder {path.parent}; make it first")
+    there = path.exists()
+    if any(there and other.exists() and path.samefile(other) for other in inputs):
+        raise InputError(f"--{name} {path}: is the data itself; choose another name")
+    if not os.access(path if there and not path.is_file() else path.resolve().parent, os.W_OK):
+        raise InputError(f"--{name} {path}: you may not write in this folder; choose another")
+
+
+def _unwritable(name: str, path: Path, error: Exception) -> str:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
+    return f"--{name} {path}: cannot be written ({why}); choose another place or name"
+
+
+def write_outputs(report: Report, outputs: Mapping[str, Path | None]) -> None:
+    """Write the results that were asked for, and say where they are.
+
+    Raises
+    ------
+    InputError
+        If some cannot be written; the others are.
+    """
+    written, failed = [], []
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        try:
+            replace_file(path, _content(name, report, path))
+        except OSError as error:
+            failed.append(_unwritable(name, path, error))
+        else:
+            written.append(path)
+    for path in written:
+        say(f"wrote {path}")
+    if failed:
+        raise InputError("; ".join(failed))
+
+
+def _content(name: str, report: Report, path: Path) -> bytes:
+    """Return what the file will hold."""
+    if name == "plot":
+        return picture(report, path.suffix[1:].lower())
+    text = {"json": json_text, "csv": csv_text, "html": page}[name](report)
+    # the bytes of a file's name need not be text
+    return text.encode("utf-8", errors="backslashreplace")
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write beside the file, then move it into place: what fails leaves the earlier file whole."""
+    if path.exists() and not path.is_file():  # a pipe or a device has no earlier content
+        path.write_bytes(content)
+        return
+    path = path.resolve()  # a link stays one
+    folder = Path(mkdtemp(prefix=".loclin-", dir=path.parent))
+    try:
+        whole = folder / "whole"
+        with whole.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, whole)
+        os.replace(whole, path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,65 @@
+"""The standard streams: what is said on them, and how the command ends where they fail."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import Any
+
+import typer
+
+from loclin.cli._errors import one_line, printable
+
+__all__ = ["lost_output", "run", "say"]
+
+UsageError: Any = typer.BadParameter.__bases__[0]  # of the click that typer brings
+
+
+def say(text: str, *, error: bool = False) -> None:
+    """Print a line at once, every name in it printable."""
+    stream = sys.stderr if error else sys.stdout
+    if stream is not None:
+        print(printable(text), file=stream, flush=True)
+
+
+def lost_output(error: OSError) -> int:
+    """Say that the standard output cannot be written, and return the exit status.
+
+    A reader that left, as in ``loclin compare | head -1``, is told nothing.
+    """
+    with suppress(OSError, AttributeError):  # what it still holds must not fail again at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if not isinstance(error, BrokenPipeError):
+        say(f"loclin: the standard output cannot be written ({error.strerror})", error=True)
+    return 1
+
+
+def run(app: typer.Typer) -> int:
+    """Run the command line and return its exit status; bad options get one line."""
+    _prepare()
+    try:
+        status = app(standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        return lost_output(error)
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+        else:
+            say(f"loclin: {one_line(error.format_message())} (loclin compare --help)", error=True)
+        return 2
+    return status if isinstance(status, int) else 0
+
+
+def _prepare() -> None:
+    """Keep closed streams' numbers from files, and print what an encoding lacks as escapes."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, this one
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")

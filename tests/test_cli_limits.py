@@ -1,0 +1,278 @@
+"""Time limits, whole files, and standard streams that fail."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from loclin.cli import _compare, _display, _outputs
+from loclin.cli._compare import Result, Skipped, compare
+from loclin.cli._data import Data
+from loclin.cli._outputs import replace_file
+from loclin.cli._settings import Settings
+from loclin.cli._systems import System, roster
+from loclin.cli._worker import Worker
+from tests.test_cli import run
+
+MAJORITY = ["iris", "--models", "majority"]
+Y = np.arange(40) % 2
+DATA = Data("d", "", "", np.eye(40), Y, np.eye(40), Y, ("a", "b"))
+
+
+# What runs in a worker's process is found there by its name.
+
+
+def build_idle(seed, **parameters):
+    time.sleep(60)
+
+
+def build_dying(seed, **parameters):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def build_majority(seed, **parameters):
+    from sklearn.dummy import DummyClassifier
+
+    return DummyClassifier()
+
+
+def echo(item, callback):
+    callback(os.getpid())
+    return item
+
+
+# --- time limits --------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_model_that_hangs_or_dies_is_left_out_and_others_go_on():
+    systems = [
+        System("idle", build_idle),
+        System("dying", build_dying),
+        System("quick", build_majority),
+    ]
+    steps = []
+    start = time.perf_counter()
+    idle, dying, quick = compare(DATA, systems, Settings(time_limit=1.5), steps.append)
+    assert time.perf_counter() - start < 50, "three processes started"
+    assert idle == Skipped("idle", "timed out after 1.5 s (--time-limit)", timed_out=True)
+    assert dying == Skipped("dying", "failed (its process died; was the memory enough?)")
+    assert isinstance(quick, Result)
+    doing = [step.doing for step in steps if step.model == "quick"]
+    assert doing == ["starting", "warming up", "tuning", "tuning", "fitting 40 rows",
+                     "timing predictions"]  # fmt: skip
+
+
+def test_a_worker_is_one_process_as_long_as_nothing_takes_too_long():
+    numbers = []
+    with Worker(echo) as worker:
+        assert [worker(item, 60, numbers.append) for item in (1, 2)] == [1, 2]
+        assert numbers[0] == numbers[1] != os.getpid()
+
+
+def test_a_screen_that_is_gone_is_not_taken_for_a_process_that_died():
+    def gone(message):
+        raise BrokenPipeError
+
+    with Worker(echo) as worker, pytest.raises(BrokenPipeError):
+        worker(1, 60, gone)
+
+
+def test_all_systems_reach_a_process():
+    names = [system.name for system in pickle.loads(pickle.dumps(roster()))]
+    assert names == [system.name for system in roster()]
+
+
+def test_timed_out_models_are_in_the_tables(monkeypatch, tmp_path):
+    def late(data, systems, settings, callback):
+        yield Skipped("kNN", "timed out after 3 s (--time-limit)", timed_out=True)
+
+    monkeypatch.setattr(_compare, "compare", late)
+    result = run("iris", "--json", tmp_path / "t.json", "--html", tmp_path / "t.html")
+    assert result.exit_code == 0
+    assert any(line.split()[:3] == ["kNN", "timed", "out"] for line in result.stdout.splitlines())
+    (row,) = json.loads((tmp_path / "t.json").read_text())["skipped"]
+    assert row == {
+        "model": "kNN", "reason": "timed out after 3 s (--time-limit)", "timed_out": True
+    }  # fmt: skip
+    assert "<td>timed out</td>" in (tmp_path / "t.html").read_text()
+    monkeypatch.setattr(_display, "display", _display._Live)
+    assert "timed out" in run("iris").stdout
+
+
+def test_the_default_limit_grows_with_the_budget():
+    assert Settings.default_time_limit(0.1) == 300
+    assert Settings.default_time_limit(10) == 600
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--time-limit", "-1"], "--time-limit -1 is not a number of seconds; give 0"),
+        (["--time-limit", "nan"], "--time-limit nan is not"),
+        (["--max-gb", "0"], "--max-gb 0 is not a number above 0; try 1"),
+        (["--json", "x.out", "--csv", "./x.out"], "--csv x.out: is that of --json too"),
+    ],
+)
+def test_bad_options(words, message):
+    result = run("iris", *words)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert message in result.stderr
+
+
+# --- files are whole ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Let every write stop half way."""
+    fsync = os.fsync
+
+    def full(number):
+        os.ftruncate(number, os.fstat(number).st_size // 2)
+        fsync(number)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+
+
+@pytest.mark.parametrize("option", ["json", "csv", "html", "plot"])
+def test_a_full_disk_leaves_the_earlier_file(tmp_path, monkeypatch, option, full_disk):
+    if option == "plot":
+        pytest.importorskip("matplotlib")
+    path = tmp_path / "t.png"
+    path.write_text("the earlier one")
+    result = run(*MAJORITY, f"--{option}", path)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"loclin: --{option} {path}: cannot be written (No space left on device); choose another "
+        "place or name\n"
+    )
+    assert path.read_text() == "the earlier one"
+    assert os.listdir(tmp_path) == ["t.png"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits of a process")
+def test_files_that_may_not_grow_are_left_whole(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text("the earlier one")
+    code = (
+        "import resource\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
+        "from loclin.cli import main\n"
+        "main()\n"
+    )
+    words = ["compare", *MAJORITY, "--time-limit", "0", "--json", str(path)]
+    found = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert found.returncode == 2
+    assert "cannot be written (File too large)" in found.stderr
+    assert path.read_text() == "the earlier one"
+
+
+def test_one_file_that_fails_does_not_cost_the_others(tmp_path, monkeypatch):
+    whole = _outputs.replace_file
+
+    def failing(path, content):
+        if path.suffix == ".json":
+            raise OSError(28, "No space left on device")
+        whole(path, content)
+
+    monkeypatch.setattr(_outputs, "replace_file", failing)
+    result = run(*MAJORITY, "--json", tmp_path / "t.json", "--csv", tmp_path / "t.csv")
+    assert result.exit_code == 2
+    assert (tmp_path / "t.csv").read_text().startswith("model,")
+    assert f"wrote {tmp_path / 't.csv'}" in result.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes and links")
+def test_a_file_keeps_its_mode_and_a_link_its_target(tmp_path):
+    path, link = tmp_path / "t.txt", tmp_path / "link"
+    path.write_text("earlier")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    replace_file(link, b"later")
+    assert (link.is_symlink(), path.read_text(), path.stat().st_mode & 0o777) == (
+        True, "later", 0o640
+    )  # fmt: skip
+    replace_file(tmp_path / "new", b"")
+    umask = os.umask(0)
+    os.umask(umask)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o666 & ~umask
+    replace_file(type(path)(os.devnull), b"gone")
+    assert not path.__class__(os.devnull).is_file()
+
+
+# --- standard streams -----------------------------------------------------------------------------
+
+
+def loclin(words, **options):
+    command = [sys.executable, "-m", "loclin.cli", "compare", *words, "--time-limit", "0"]
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=120, **options)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device")
+def test_a_full_standard_output():
+    with open("/dev/full", "w") as full:
+        found = loclin(MAJORITY, stdout=full)
+    assert found.returncode == 1
+    assert found.stderr == (
+        "loclin: the standard output cannot be written (No space left on device)\n"
+    )
+
+
+def test_a_reader_that_left():
+    reading, writing = os.pipe()
+    os.close(reading)
+    found = loclin(MAJORITY, stdout=writing)
+    os.close(writing)
+    assert (found.returncode, found.stderr) == (1, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirection")
+def test_a_closed_standard_output(tmp_path):
+    def close():
+        os.close(1)
+
+    found = loclin(MAJORITY, preexec_fn=close)
+    assert found.returncode == 2
+    assert "the standard output is closed; write a file" in found.stderr
+    found = loclin([*MAJORITY, "--json", str(tmp_path / "t.json")], preexec_fn=close)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert json.loads((tmp_path / "t.json").read_text())["results"]
+
+
+def test_a_screen_that_fails_keeps_what_is_finished(tmp_path, monkeypatch):
+    class Failing(_display._Plain):
+        def finish(self, outcome):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_display, "display", lambda names, budget: Failing(names))
+    result = run("iris", "--models", "majority,knn", "--json", tmp_path / "t.json")
+    assert result.exit_code == 1
+    report = json.loads((tmp_path / "t.json").read_text())
+    assert report["interrupted"]
+    assert [row["model"] for row in report["results"]] == ["Majority"]
+
+
+@pytest.mark.parametrize("words", [["--foldz", "3"], ["--folds", "three"], ["a", "b"]])
+def test_bad_usage_gets_one_line(monkeypatch, capsys, words):
+    from loclin.cli import main
+
+    monkeypatch.setattr(sys, "argv", ["loclin", "compare", *words])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("loclin: ")
+    assert told.err.count("\n") == 1
+
+
+def test_names_reach_the_screen_written_out(capsys):
+    _display._Plain(["kNN"]).say("note: red\x1b[2J")
+    assert capsys.readouterr().out == "note: red\\x1b[2J\n"
