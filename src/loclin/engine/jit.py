@@ -12,7 +12,7 @@ from importlib import metadata
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import config, njit
 from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
@@ -123,7 +123,9 @@ class _NoCache(NullCache):
         self.error = error
 
     def save_overload(self, sig: Any, cres: Any) -> None:
-        _warn_of_no_cache("any folder", self.error)
+        named = config.CACHE_DIR or "NUMBA_CACHE_DIR (not set)"
+        own = os.path.join(os.path.dirname(__file__), "__pycache__")
+        _warn_of_no_cache(f"{named}, in {own} or in the user's home", self.error)
 
 
 def _warn_of_no_cache(folder: str, error: Exception) -> None:

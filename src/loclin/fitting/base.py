@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -33,6 +33,7 @@ from loclin.fitting.checks import (
 )
 from loclin.fitting.iterations import Plateau, warn_of_gap
 from loclin.fitting.rows import auto_batch_size, hold_out, weigh
+from loclin.fitting.stored import Stored, go_on, so_far
 from loclin.fitting.strength import chosen_factor
 from loclin.fitting.targets import (
     class_weights,
@@ -51,7 +52,7 @@ def _can_stream(classifier: LocallyLinearClassifier) -> bool:
     return True
 
 
-class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
+class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC):
     """Abstract locally linear classifier.
 
     A model supplies the checks of its parameters, where its procedures start, its scores and its
@@ -73,6 +74,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
     _adopted: frozenset[str] = frozenset()  # attributes that the fitted model has set
     _kept: Any = None  # what a fit that goes on needs besides the attributes
     _stream: StreamProcedure | None = None
+    _unfinished = False  # has a checkpoint cut the fit off? Then it goes on after `objective_`
+    _rng: np.random.Generator | None = None  # of a fit that was cut off
 
     # What a model supplies.
 
@@ -133,7 +136,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         """
         self._check_parameters()
         check_shared_parameters(self)
-        continued = bool(self.warm_start) and self._is_fitted()
+        continued = bool(self.warm_start or self._unfinished) and self._is_fitted()
         old_classes = self.classes_ if continued else None
         if not continued:
             self._forget_fit()
@@ -146,7 +149,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
             )
         self.classes_, self._multilabel = classes, labels.ndim == 2
         self._stream = None
-        rng = self._generator()
+        rng = deepcopy(self._rng) if self._unfinished and self._rng else self._generator()
         rows = weigh(data, labels, self._class_weights(labels), sample_weight)
         del data, target, labels
         if not continued:
@@ -370,7 +373,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         with threads_for(stream.products):
             objective = stream.learn(rows, alpha, self._batch_size(stream.n_seen + len(rows.y)))
         self._adopt(stream.result(final=True))
-        self._kept = stream.kept
+        self._kept, self._unfinished = stream.kept, False
         self.n_iter_ = 1
         self.objective_ = [objective]
         self._check_finite()
@@ -384,9 +387,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         context.call_on_fit_task_begin(estimator=self, **seen)
         procedure = self._start(rows, rng, continued=continued)
         plateau = Plateau(self.tol, self.n_iter_no_change)
-        self.objective_ = []
-        self.validation_scores_ = []
-        last, stopping = self.max_iter, False
+        last, stopping = go_on(self, plateau, procedure)
         while len(self.objective_) < last:
             done = len(self.objective_)
             task = context.subcontext(task_name="iteration")
@@ -405,7 +406,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
                 break
             stop = task.call_on_fit_task_end(
                 estimator=self,
-                reconstruction_attributes=lambda: procedure.result().attributes(),
+                reconstruction_attributes=lambda: so_far(self, procedure, rng),
                 **seen,
             )
             if procedure.gap is None:
@@ -417,23 +418,10 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimat
         self.n_iter_ = len(self.objective_)
         self._adopt(procedure.result(final=True))
         self._check_finite()
-        self._kept = procedure.kept
+        self._kept, self._rng, self._unfinished = procedure.kept, None, False
         if not stopping:
             warn_of_gap(procedure.gap, self.max_iter, self.tol)
         context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **seen)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickles: in them weights of sparse rows stay feature by feature."""
-        state: dict[str, Any] = super().__getstate__()
-        coef = state.get("local_coef_")
-        if coef is not None and not coef.flags.c_contiguous:
-            state = state | {"local_coef_": None, "_by_feature": np.moveaxis(coef, 2, 0)}
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if (by_feature := state.pop("_by_feature", None)) is not None:
-            state["local_coef_"] = np.moveaxis(by_feature, 0, 2)
-        super().__setstate__(state)
 
     def _check_finite(self) -> None:
         learned = (self.local_coef_, self.local_intercept_, self.objective_[-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,10 @@ class Plateau:
         self.waited = 0 if value < self.best - self.tol else self.waited + 1
         self.best = min(self.best, value)
         return self.waited >= self.patience
+
+    def replay(self, values: Sequence[float]) -> int:
+        """Take the values of a fit that goes on; return how many it took to the plateau, or 0."""
+        return next((n for n, value in enumerate(values, 1) if self.reached(value)), 0)
 
 
 def warn_of_gap(gap: float | None, max_iter: int, tol: float) -> None:

@@ -26,7 +26,7 @@ from loclin.l3m.convex import ConvexFit, Problem
 from loclin.l3m.models import RegionalModels
 from loclin.l3m.online import Online, OnlineFit, OnlineRun, OnlineStream, Settings, Sums
 from loclin.l3m.outputs import Vector, block_products, occurring_columns
-from loclin.l3m.refined import Annealing, RefinedFit, best_number, draw_partition
+from loclin.l3m.refined import SCHEDULE, Annealing, RefinedFit, best_number, draw_partition
 from loclin.l3m.rules import region_rules
 
 _REGIONS = 6  # the paper's number
@@ -259,7 +259,9 @@ class L3MClassifier(LocallyLinearClassifier):
     ) -> RefinedFit:
         if continued:  # the models may have columns that do not occur here
             annealing = self._annealing(alpha, None)(rows, self.n_regions_)
-            return RefinedFit(annealing, annealing.outputs.of_models(self._models), hard=True)
+            v = annealing.outputs.of_models(self._models)
+            n_rounds = len(self.objective_) if self._unfinished else len(SCHEDULE)
+            return RefinedFit(annealing, v, n_rounds=n_rounds)
         partition = self._best_partition(rows, rng, alpha)
         annealing = self._annealing(alpha, occurring_columns(rows.X))(rows, len(partition))
         return RefinedFit(annealing, annealing.start(partition))

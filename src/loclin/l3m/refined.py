@@ -153,15 +153,14 @@ class RefinedFit(Procedure):
     annealing : Annealing
     v : ndarray
         Where it starts.
-    hard : bool, default=False
-        Whether the partition is hard from the beginning.
+    n_rounds : int, default=0
+        Rounds done before; after those of the schedule the partition is hard.
     """
 
     gap = None  # the procedure knows none
 
-    def __init__(self, annealing: Annealing, v: Vector, *, hard: bool = False) -> None:
-        self.annealing, self.v = annealing, v
-        self.n_rounds = len(SCHEDULE) if hard else 0
+    def __init__(self, annealing: Annealing, v: Vector, *, n_rounds: int = 0) -> None:
+        self.annealing, self.v, self.n_rounds = annealing, v, n_rounds
 
     @property
     def products(self) -> float:

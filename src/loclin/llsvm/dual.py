@@ -346,8 +346,8 @@ class DualFit(Procedure):
         for k, problem in enumerate(self.problems):
             if problem.gap == np.inf:
                 self.objectives[k] = problem.check()
-        if self.keep_dual:
-            self.kept = [problem.relative_dual for problem in self.problems]
+        keep = self.keep_dual or not final  # a checkpoint of a running fit needs them too
+        self.kept = [problem.relative_dual for problem in self.problems] if keep else None
         fitted = [problem.models() for problem in self.problems]
         return DualModels(
             local_coef=np.concatenate([W for W, _, _ in fitted]),

@@ -130,6 +130,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         Accuracy on the rows held out, one for each pass; empty without `early_stopping`.
     n_iter_ : int
         Passes done.
+    t_ : int
+        Rows seen by `partial_fit`; only after it.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -34,6 +34,13 @@ class SolvedSharedAtoms(SharedAtoms):
     dual_gap: NDArray[np.float64]  # before `n_nonzero` prunes the codes, shape: (s,)
 
 
+@dataclass(frozen=True, kw_only=True)
+class StreamedSharedAtoms(SharedAtoms):
+    """The same, from a stream."""
+
+    t: int  # rows seen
+
+
 def beta_of(beta: float | str, unit: float, n_samples: int) -> float:
     """Return beta, or for "auto" what its rule says.
 
@@ -138,7 +145,8 @@ class DescentFit(Procedure):
         self.batch_size = batch_size
         self.rng = rng
         self.solver = solver
-        self.kept = descent.squared_gradients if keep else None
+        self.keep = keep
+        self.kept = descent.squared_gradients  # until the end, for checkpoints
 
     @property
     def products(self) -> float:
@@ -155,6 +163,8 @@ class DescentFit(Procedure):
 
     def result(self, *, final: bool = False) -> SharedAtoms:
         """Return the model as it stands; if final, with codes solved for and pruned."""
+        if final and not self.keep:
+            self.kept = None
         model = model_of(self.descent)
         D = model.dictionary
         if not final or not np.isfinite(D).all():
@@ -207,9 +217,10 @@ class DescentStream(StreamProcedure):
         self.descent.penalty = self.descent.penalty._replace(alpha=alpha or 0.0, beta=beta)
         return self.descent.iterate(rows, batch_size, self.rng)
 
-    def result(self, *, final: bool = False) -> SharedAtoms:
+    def result(self, *, final: bool = False) -> StreamedSharedAtoms:
         """Return the model as it stands, its codes pruned but not fitted again."""
-        return model_of(self.descent, self.n_nonzero)
+        model = model_of(self.descent, self.n_nonzero)
+        return StreamedSharedAtoms(t=self.n_seen, **vars(model))
 
 
 def model_of(descent: DictionaryDescent, n_nonzero: int | None = None) -> SharedAtoms:

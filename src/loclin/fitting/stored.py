@@ -1,0 +1,53 @@
+"""Classifiers in files, and fits that go on from there."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from loclin.engine.procedure import Procedure
+from loclin.fitting.iterations import Plateau
+
+
+class Stored(BaseEstimator):
+    """An estimator whose weights of sparse rows stay feature by feature in pickles and files."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickles."""
+        state: dict[str, Any] = super().__getstate__()
+        coef = state.get("local_coef_")
+        if coef is not None and not coef.flags.c_contiguous:
+            state = state | {"local_coef_": None, "_by_feature": np.moveaxis(coef, 2, 0)}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if (by_feature := state.pop("_by_feature", None)) is not None:
+            state["local_coef_"] = np.moveaxis(by_feature, 0, 2)
+        super().__setstate__(state)
+
+
+def so_far(classifier: Any, procedure: Procedure, rng: np.random.Generator) -> dict[str, Any]:
+    """Return the classifier's attributes if the fit ended here, and what it needs to go on."""
+    model = copy(classifier)
+    model._adopt(procedure.result())
+    model._kept, model._rng, model.n_iter_ = procedure.kept, rng, len(classifier.objective_)
+    return dict(vars(model))
+
+
+def go_on(classifier: Any, plateau: Plateau, procedure: Procedure) -> tuple[int, bool]:
+    """Begin the lists of objectives and scores, or go on with those of a fit that was cut off.
+
+    Returns the last iteration as far as is known, and whether the plateau was reached before.
+    """
+    before = classifier._unfinished
+    objectives = [*classifier.objective_] if before else []
+    scores = [*classifier.validation_scores_] if before else []
+    classifier.objective_, classifier.validation_scores_ = objectives, scores
+    reached = plateau.replay([-score for score in scores] or objectives)
+    last, stopping = classifier.max_iter, bool(reached) and procedure.gap is None
+    if stopping:
+        last = min(last, reached + classifier.average)
+    return max(len(objectives) + 1, last), stopping

@@ -1,0 +1,195 @@
+"""From a tree and arrays back to a model. Only what `Classes` finds is made."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+from numpy.lib import format as npy
+from scipy import sparse
+
+from loclin.io._classes import TYPES, Classes, is_enum, is_named_tuple
+from loclin.io._encode import BIT_GENERATORS
+
+_SPARSE = {
+    ("csr", False): sparse.csr_matrix,
+    ("csr", True): sparse.csr_array,
+    ("csc", False): sparse.csc_matrix,
+    ("csc", True): sparse.csc_array,
+}
+
+
+class Decoder:
+    """Makes what the nodes of a tree tell.
+
+    Parameters
+    ----------
+    archive : ZipFile
+        With the arrays.
+    classes : Classes
+    """
+
+    def __init__(self, archive: ZipFile, classes: Classes) -> None:
+        self.archive, self.classes = archive, classes
+        self.made: list[Any] = []  # what may be shared, in the order of the encoder
+
+    def value(self, node: Any) -> Any:
+        """Return what a node tells."""
+        if isinstance(node, list):
+            return self._filled([], node)
+        if not isinstance(node, dict):
+            return node
+        return getattr(self, f"_{_KINDS[next(iter(node), '')]}")(node)
+
+    def _filled(self, found: list[Any], nodes: list[Any]) -> list[Any]:
+        self.made.append(found)
+        found += map(self.value, nodes)
+        return found
+
+    def _reserved(self, make: Any) -> Any:
+        """Make what is counted before its parts."""
+        place = len(self.made)
+        self.made.append(None)
+        self.made[place] = make()
+        return self.made[place]
+
+    def _same(self, node: Any) -> Any:
+        return self.made[node["same"]]
+
+    def _dict(self, node: Any) -> Any:
+        found: dict[Any, Any] = {}
+        self.made.append(found)
+        for key, one in node["dict"]:
+            key = self.value(key)
+            found[key] = self.value(one)
+        return found
+
+    def _set(self, node: Any) -> Any:
+        return self._reserved(lambda: set(map(self.value, node["set"])))
+
+    def _frozenset(self, node: Any) -> Any:
+        return frozenset(map(self.value, node["frozenset"]))
+
+    def _slice(self, node: Any) -> Any:
+        return slice(*map(self.value, node["slice"]))
+
+    def _tuple(self, node: Any) -> Any:
+        items = tuple(map(self.value, node["tuple"]))
+        if "class" not in node:
+            return items
+        kind: Any = self.classes.find(node["class"])
+        if not is_named_tuple(kind):
+            raise TypeError(f"{node['class']} is no named tuple")
+        return kind._make(items)
+
+    def _type(self, node: Any) -> Any:
+        return TYPES[node["type"]]
+
+    def _dtype(self, node: Any) -> Any:
+        return np.dtype(str(node["dtype"]))
+
+    def _number(self, node: Any) -> Any:
+        return np.dtype(str(node["dtype"])).type(node["number"])
+
+    def _enum(self, node: Any) -> Any:
+        kind: Any = self.classes.find(node["enum"])
+        if not is_enum(kind):
+            raise TypeError(f"{node['enum']} is no enumeration")
+        return kind(node["value"])
+
+    def _objects(self, node: Any) -> Any:
+        found = np.empty(len(node["objects"]), object)
+        shaped = found.reshape(node["shape"])
+        self.made.append(shaped)
+        for place, one in enumerate(node["objects"]):
+            found[place] = self.value(one)
+        return shaped
+
+    def _array(self, node: Any) -> Any:
+        found = read_array(self.archive.read(node["array"]))
+        if "shape" in node:
+            found = np.broadcast_to(found, node["shape"])
+        self.made.append(found)
+        return found
+
+    def _sparse(self, node: Any) -> Any:
+        kind = next(iter(node))
+
+        def make() -> Any:
+            parts = tuple(map(self.value, node[kind]))
+            found = _SPARSE[kind, node["is_array"]](parts, shape=tuple(node["shape"]))
+            found.check_format(full_check=True)
+            return found
+
+        return self._reserved(make)
+
+    def _generator(self, node: Any) -> Any:
+        def make() -> Any:
+            state, seed = self.value(node["generator"]), self.value(node["seed"])
+            name = state["bit_generator"]
+            if name not in BIT_GENERATORS:
+                raise ValueError(f"{name} is no generator of random bits")
+            bits = getattr(np.random, name)(seed and np.random.SeedSequence(**seed))
+            bits.state = state
+            return np.random.Generator(bits)
+
+        return self._reserved(make)
+
+    def _random_state(self, node: Any) -> Any:
+        def make() -> Any:
+            found = np.random.RandomState(0)
+            found.set_state(self.value(node["random_state"]))
+            return found
+
+        return self._reserved(make)
+
+    def _object(self, node: Any) -> Any:
+        kind: Any = self.classes.find(node["object"])
+        found = kind.__new__(kind)
+        self.made.append(found)
+        state = {str(key): self.value(one) for key, one in node["state"]}
+        if hasattr(found, "__setstate__"):
+            found.__setstate__(state)
+        else:
+            vars(found).update(state)
+        return found
+
+
+_KINDS = {name: name for name in (
+    "same", "dict", "set", "frozenset", "slice", "tuple", "type", "dtype", "number", "enum",
+    "objects", "array", "generator", "random_state", "object",
+)} | {"csr": "sparse", "csc": "sparse"}  # fmt: skip
+
+
+def refused_names(tree: Any, classes: Classes) -> list[str]:
+    """Names of classes and types in a tree that a file may not have; nothing is made."""
+    refused, waiting = set(), [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            refused |= {
+                str(node[key]) for key in ("object", "class", "enum")
+                if key in node and classes.find(node[key]) is None
+            }  # fmt: skip
+            if "type" in node and str(node["type"]) not in TYPES:
+                refused.add(str(node["type"]))
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+    return sorted(refused)
+
+
+def read_array(content: bytes) -> np.ndarray:
+    """Return the array of a .npy file; it must be of numbers or strings, and of its size."""
+    start = io.BytesIO(content)
+    major, _ = npy.read_magic(start)
+    read_header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
+    shape, by_column, dtype = read_header(start)
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if dtype.hasobject or n_bytes != len(content) - start.tell():
+        raise ValueError(f"an array of shape {shape} and type {dtype} has other bytes")
+    order: Any = "F" if by_column else "C"
+    return np.ndarray(shape, dtype, content, start.tell(), order=order).copy(order="K")
