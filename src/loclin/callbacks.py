@@ -99,7 +99,7 @@ class Checkpoint:
         if not finished and len(estimator.objective_) % self.every:
             return
         model = copy(fitted_estimator)
-        model._unfinished = not finished
+        model._unfinished = None if finished else vars(model).pop("_rng")
         try:
             io.save(model, self.path, trusted=self.trusted)
         except OSError as error:

@@ -31,7 +31,7 @@ from loclin.fitting.checks import (
     check_indices,
     check_shared_parameters,
 )
-from loclin.fitting.iterations import Plateau, warn_of_gap
+from loclin.fitting.iterations import warn_of_gap
 from loclin.fitting.rows import auto_batch_size, hold_out, weigh
 from loclin.fitting.stored import Stored, go_on, so_far
 from loclin.fitting.strength import chosen_factor
@@ -74,8 +74,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
     _adopted: frozenset[str] = frozenset()  # attributes that the fitted model has set
     _kept: Any = None  # what a fit that goes on needs besides the attributes
     _stream: StreamProcedure | None = None
-    _unfinished = False  # has a checkpoint cut the fit off? Then it goes on after `objective_`
-    _rng: np.random.Generator | None = None  # of a fit that was cut off
+    _unfinished: np.random.Generator | None = None  # of a fit that a checkpoint has cut off
 
     # What a model supplies.
 
@@ -149,7 +148,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
             )
         self.classes_, self._multilabel = classes, labels.ndim == 2
         self._stream = None
-        rng = deepcopy(self._rng) if self._unfinished and self._rng else self._generator()
+        rng = deepcopy(self._unfinished) or self._generator()
         rows = weigh(data, labels, self._class_weights(labels), sample_weight)
         del data, target, labels
         if not continued:
@@ -373,7 +372,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         with threads_for(stream.products):
             objective = stream.learn(rows, alpha, self._batch_size(stream.n_seen + len(rows.y)))
         self._adopt(stream.result(final=True))
-        self._kept, self._unfinished = stream.kept, False
+        self._kept, self._unfinished = stream.kept, None
         self.n_iter_ = 1
         self.objective_ = [objective]
         self._check_finite()
@@ -386,8 +385,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         context = self._init_callback_context(max_subtasks=self.max_iter)
         context.call_on_fit_task_begin(estimator=self, **seen)
         procedure = self._start(rows, rng, continued=continued)
-        plateau = Plateau(self.tol, self.n_iter_no_change)
-        last, stopping = go_on(self, plateau, procedure)
+        plateau, last, stopping = go_on(self, procedure)
         while len(self.objective_) < last:
             done = len(self.objective_)
             task = context.subcontext(task_name="iteration")
@@ -418,7 +416,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         self.n_iter_ = len(self.objective_)
         self._adopt(procedure.result(final=True))
         self._check_finite()
-        self._kept, self._rng, self._unfinished = procedure.kept, None, False
+        self._kept, self._unfinished = procedure.kept, None
         if not stopping:
             warn_of_gap(procedure.gap, self.max_iter, self.tol)
         context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **seen)

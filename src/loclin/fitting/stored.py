@@ -33,16 +33,18 @@ def so_far(classifier: Any, procedure: Procedure, rng: np.random.Generator) -> d
     """Return the classifier's attributes if the fit ended here, and what it needs to go on."""
     model = copy(classifier)
     model._adopt(procedure.result())
-    model._kept, model._rng, model.n_iter_ = procedure.kept, rng, len(classifier.objective_)
-    return dict(vars(model))
+    model._kept, model.n_iter_ = procedure.kept, len(classifier.objective_)
+    return vars(model) | {"_rng": rng}
 
 
-def go_on(classifier: Any, plateau: Plateau, procedure: Procedure) -> tuple[int, bool]:
+def go_on(classifier: Any, procedure: Procedure) -> tuple[Plateau, int, bool]:
     """Begin the lists of objectives and scores, or go on with those of a fit that was cut off.
 
-    Returns the last iteration as far as is known, and whether the plateau was reached before.
+    Returns the plateau to watch, the last iteration as far as is known, and whether the plateau was
+    reached before.
     """
-    before = classifier._unfinished
+    before = bool(classifier._unfinished)
+    plateau = Plateau(classifier.tol, classifier.n_iter_no_change)
     objectives = [*classifier.objective_] if before else []
     scores = [*classifier.validation_scores_] if before else []
     classifier.objective_, classifier.validation_scores_ = objectives, scores
@@ -50,4 +52,4 @@ def go_on(classifier: Any, plateau: Plateau, procedure: Procedure) -> tuple[int,
     last, stopping = classifier.max_iter, bool(reached) and procedure.gap is None
     if stopping:
         last = min(last, reached + classifier.average)
-    return max(len(objectives) + 1, last), stopping
+    return plateau, max(len(objectives) + 1, last), stopping
