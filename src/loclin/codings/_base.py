@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from loclin.engine.data import Floats, Matrix
-from loclin.fitting.checks import canonical, check_indices
+from loclin.fitting.checks import canonical, check_feature_scale, check_indices
 
 _READ = {"accept_sparse": "csr", "order": "C"}
 
@@ -31,14 +31,18 @@ class Coding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
 
     def _training_rows(self, X: ArrayLike) -> Matrix:
         check_indices(X)
-        return canonical(validate_data(self, X, dtype=[np.float64, np.float32], **_READ))
+        rows = canonical(validate_data(self, X, dtype=[np.float64, np.float32], **_READ))
+        check_feature_scale(rows)
+        return rows
 
     def _training_rows_and_labels(
         self, X: ArrayLike, y: ArrayLike | None
     ) -> tuple[Matrix, NDArray]:
         check_indices(X)
         rows, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], **_READ)
-        return canonical(rows), labels
+        rows = canonical(rows)
+        check_feature_scale(rows)
+        return rows, labels
 
     def _new_rows(self, X: ArrayLike, dtype: np.dtype) -> Matrix:
         check_indices(X)

@@ -162,7 +162,7 @@ class SoftAssignmentCoding(NearestCoding):
         if isinstance(self.bandwidth, str):
             self.bandwidth_ = auto_bandwidth(X, self.anchors_, self._n_neighbors)
         else:
-            self.bandwidth_ = float(self.bandwidth)
+            self.bandwidth_ = min(float(self.bandwidth), float(np.finfo(X.dtype).max))
 
     def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
         with np.errstate(over="ignore"):  # exp(-inf) is the 0 that is meant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from loclin.engine.data import Floats, Rows
 
@@ -16,6 +16,9 @@ class FittedModel:
     The arrays are the model's own: the procedure does not change them afterwards.
     """
 
+    units: ClassVar[dict[str, int]] = {}
+    """Fields that change with the unit of the features: the power of ``1 / unit`` they have."""
+
     intercept: Floats  # shape: (s,)
 
     def attributes(self) -> dict[str, Any]:
@@ -26,6 +29,8 @@ class FittedModel:
 @dataclass(frozen=True, kw_only=True)
 class LocalModels(FittedModel):
     """Local models of every scorer, and the L2 strength they were learned with."""
+
+    units: ClassVar[dict[str, int]] = {"local_coef": 1}
 
     local_coef: Floats  # shape: (s, m, d)
     local_intercept: Floats  # shape: (s, m)
@@ -70,5 +75,6 @@ class StreamProcedure(Learning):
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from some more rows; return the objective over them.
 
-        `alpha` is the L2 strength; None stands for the procedure's rule, by the rows seen so far.
+        Weights are in units of the mean weight so far. `alpha` is the L2 strength; None stands for
+        the procedure's rule, by the rows seen so far.
         """

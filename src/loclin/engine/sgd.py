@@ -172,8 +172,8 @@ class SGDStream(Stream):
             X, Z = self.views(rows.X[block])
             norm2 = solver.mean_squared_norm(X, Z)
             constant = float(solver.settings.intercepts.extra)
-            weights = self.enter(X, rows.weights[block], norm2, alpha, constant)
-            labels = rows.y[block]
+            self.enter(X, norm2, alpha, constant)
+            labels, weights = rows.y[block], rows.weights[block]
             total += len(labels) * solver.iterate(X, Z, labels, weights, self.rng, average=True)
             self.fold(len(labels))
         return total / n

@@ -31,7 +31,6 @@ class Stream(StreamProcedure):
 
     def __init__(self, solver: Any, rng: np.random.Generator) -> None:
         self.solver, self.rng = solver, rng
-        self.weight_sum = 0.0
         self.squared_norm_sum = 0.0
         self.n_averaged = 0
         self.mean: tuple[Floats, ...] | None = None
@@ -47,12 +46,11 @@ class Stream(StreamProcedure):
         self.followed = alpha, t
         return self
 
-    def enter(self, X: Matrix, weights: Floats, mean_squared_norm: float, alpha: float | None,
-              constant: float = 0.0) -> Floats:  # fmt: skip
+    def enter(self, X: Matrix, mean_squared_norm: float, alpha: float | None,
+              constant: float = 0.0) -> None:  # fmt: skip
         """Count rows in, set the solver's alpha and step, and begin a new average.
 
-        `constant` is a part of the squared norms that the rule for alpha leaves out. Returns the
-        weights in units of the mean weight so far.
+        `constant` is a part of the squared norms that the rule for alpha leaves out.
         """
         solver, n = self.solver, X.shape[0]
         if is_sparse(X) != solver.is_sparse:  # the stream has changed its kind
@@ -60,7 +58,6 @@ class Stream(StreamProcedure):
             if self.mean is not None:
                 self.mean = np.ascontiguousarray(self.mean[0].T), *self.mean[1:]
         self.n_seen += n
-        self.weight_sum += float(weights.sum(dtype=np.float64))
         self.squared_norm_sum += n * mean_squared_norm
         mean = self.squared_norm_sum / self.n_seen
         if self.followed is not None:
@@ -72,7 +69,6 @@ class Stream(StreamProcedure):
         solver.t = passed + self.n_seen - n + step_offset(alpha, mean + constant, eta0)
         solver.settings = settings
         solver.forget_average()
-        return weights * X.dtype.type(self.n_seen / self.weight_sum)
 
     def fold(self, n: int) -> None:
         """Fold the mean iterate of the last n rows into the running average.

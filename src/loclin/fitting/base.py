@@ -8,7 +8,9 @@ nothing that is concrete.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from copy import copy, deepcopy
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -32,7 +34,8 @@ from loclin.fitting.checks import (
     check_shared_parameters,
 )
 from loclin.fitting.iterations import warn_of_gap
-from loclin.fitting.rows import auto_batch_size, hold_out, weigh
+from loclin.fitting.rescaled import Rescaled, multiplied, multiplier_for
+from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh
 from loclin.fitting.stored import Stored, go_on, so_far
 from loclin.fitting.strength import chosen_factor
 from loclin.fitting.targets import (
@@ -43,6 +46,11 @@ from loclin.fitting.targets import (
     labels_or_indicator,
     share_right,
 )
+
+
+def _overflow_is_checked() -> np.errstate:
+    """Let numbers overflow without warnings: `_check_finite` looks at what is learned from them."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 def _can_stream(classifier: LocallyLinearClassifier) -> bool:
@@ -68,10 +76,15 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
     validation_scores_: list[float]
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
     _scores_tell_finite = False  # has every row with NaN or infinity such a score?
+    _multiplies_features = False  # are there intercepts whose constant feature needs others near 1?
     _alpha_unit = 1.0  # strength of the rule for alpha, in that of most
     _multilabel = False  # has a row several labels?
+    _multiplier = 1.0  # of the features while they are learned from
+    _largest = 0.0  # feature of the rows of a fit, or of a stream so far
+    _mean_weight = RunningMean()  # of the rows of a stream
     _factor = 1.0  # on the rule for alpha, chosen in the fit
     _adopted: frozenset[str] = frozenset()  # attributes that the fitted model has set
+    _units: Mapping[str, int] = MappingProxyType({})  # of those of them that have one
     _kept: Any = None  # what a fit that goes on needs besides the attributes
     _stream: StreamProcedure | None = None
     _unfinished: np.random.Generator | None = None  # of a fit that a checkpoint has cut off
@@ -147,7 +160,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
                 f"({old_classes}), got {classes}. Set warm_start=False to start afresh."
             )
         self.classes_, self._multilabel = classes, labels.ndim == 2
-        self._stream = None
+        self._stream, self._mean_weight = None, RunningMean()
         rng = deepcopy(self._unfinished) or self._generator()
         rows = weigh(data, labels, self._class_weights(labels), sample_weight)
         del data, target, labels
@@ -211,6 +224,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         labels = in_classes(target, self.classes_)
         self._multilabel = labels.ndim == 2
         rows = weigh(data, labels, self._class_weights(None), sample_weight, unit=False)
+        if len(rows.y):
+            self._mean_weight = self._mean_weight.after(rows.weights)
+            rows = self._mean_weight.of_mean_1(rows)
         if len(rows.y):
             self._learn(rows)
         return self
@@ -299,7 +315,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         )  # fmt: skip
         y = labels_or_indicator(y) if self._takes_indicator else y
         X = canonical(X)
-        check_feature_scale(X)
+        self._largest = check_feature_scale(X, 0.0 if reset else self._largest)
         if not reset:
             X = X.astype(self.local_coef_.dtype, copy=False)
         return X, y
@@ -335,7 +351,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         return float(self.alpha)
 
     def _batch_size(self, n_samples: int) -> int:
-        return auto_batch_size(n_samples) if self.batch_size == "auto" else int(self.batch_size)
+        if self.batch_size == "auto":
+            return auto_batch_size(n_samples)
+        return min(int(self.batch_size), n_samples)
 
     def _is_fitted(self) -> bool:
         return "intercept_" in vars(self)
@@ -344,7 +362,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         """Remove the attributes of an earlier fit."""
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
-        self._adopted = frozenset()
+        self._adopted, self._units = frozenset(), {}
 
     def _adopt(self, model: FittedModel) -> None:
         """Let the fields of a fitted model be attributes, in place of those of the one before."""
@@ -353,6 +371,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
             delattr(self, name)
         self.__dict__.update(attributes)
         self._adopted = frozenset(attributes)
+        self._units = model.units
 
     def _accuracy(self, fitted: FittedModel, rows: Rows) -> float:
         """Weighted accuracy of the classifier with this model."""
@@ -361,15 +380,49 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         found = winners(model._class_scores(rows.X), self._multilabel)
         return float(np.average(share_right(found, rows.y), weights=rows.weights))
 
+    def _begin(self, rows: Rows, rng: np.random.Generator, continued: bool) -> Procedure:
+        """Begin a fit, or go on; features may be multiplied, if that is for us to choose."""
+        if not continued:
+            self._multiplier = self._multiplier_for(rows)
+        if self._multiplier == 1.0:
+            return self._start(rows, rng, continued=continued)
+        rows = self._multiply(rows)
+        return Rescaled(self._start(rows, rng, continued=continued), self._multiplier)
+
+    def _begin_stream(self, rows: Rows) -> StreamProcedure:
+        """Begin a stream, or go on from a fit, in the same way."""
+        if not self._is_fitted():
+            self._multiplier = self._multiplier_for(rows)
+        if self._multiplier == 1.0:
+            return self._start_stream(rows, self._generator())
+        rows = self._multiply(rows)
+        return Rescaled(self._start_stream(rows, self._generator()), self._multiplier)
+
+    def _multiply(self, rows: Rows) -> Rows:
+        """Return rows with features multiplied, for which attributes of a fit before are changed.
+
+        The model that is learned replaces them.
+        """
+        for name, power in self._units.items():
+            attribute = getattr(self, f"{name}_") / self._multiplier**power
+            setattr(self, f"{name}_", attribute)
+        return multiplied(rows, self._multiplier)
+
+    def _multiplier_for(self, rows: Rows) -> float:
+        if self._multiplies_features and isinstance(self.alpha, str):
+            return multiplier_for(rows.X, self._largest)
+        return 1.0
+
     def _learn(self, rows: Rows) -> None:
         """Learn from rows of a stream, on a copy of what the calls before have left."""
         if self._stream is None:
-            self._stream = self._start_stream(rows, self._generator())
+            with _overflow_is_checked():
+                self._stream = self._begin_stream(rows)
         else:
             self._stream = deepcopy(self._stream)
         stream = self._stream
         alpha = None if isinstance(self.alpha, str) else float(self.alpha)
-        with threads_for(stream.products):
+        with threads_for(stream.products), _overflow_is_checked():
             objective = stream.learn(rows, alpha, self._batch_size(stream.n_seen + len(rows.y)))
         self._adopt(stream.result(final=True))
         self._kept, self._unfinished = stream.kept, None
@@ -384,13 +437,14 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         """Iterate until max_iter, or until a plateau and then `average` iterations more."""
         context = self._init_callback_context(max_subtasks=self.max_iter)
         context.call_on_fit_task_begin(estimator=self, **seen)
-        procedure = self._start(rows, rng, continued=continued)
+        with _overflow_is_checked():
+            procedure = self._begin(rows, rng, continued)
         plateau, last, stopping = go_on(self, procedure)
         while len(self.objective_) < last:
             done = len(self.objective_)
             task = context.subcontext(task_name="iteration")
             task.call_on_fit_task_begin(estimator=self, **seen)
-            with threads_for(procedure.products):
+            with threads_for(procedure.products), _overflow_is_checked():
                 objective = procedure.iterate(average=done >= last - self.average)
             self.objective_.append(objective)
             watched, report = objective, f"objective {objective:.6g}"

@@ -13,20 +13,26 @@ from sklearn.utils import check_array
 
 from loclin.engine.data import is_sparse
 
+# One chunk of larger features would flatten what a stream has learned from those before.
+_MOST_GROWTH = 1e6
+# Parameters that count something: loops hold them in 32 bits.
+_MOST = 2**31 - 1
+
 
 def check_number(
     name: str, value: Any, kind: Any = Real, *, low: float = -math.inf, high: float = math.inf,
     open_low: bool = False, open_high: bool = False, hint: str = "",
 ) -> None:  # fmt: skip
     """Raise TypeError or ValueError unless `value` is a number of that kind in the interval."""
+    if kind is Integral and high == math.inf:
+        high, open_high = _MOST, False
     noun = "an integer" if kind is Integral else "a number"
     interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
     valid = f"{name} must be {noun} in {interval}" + (f"; {hint}" if hint else "")
     if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise TypeError(f"{name}={value!r} has type {type(value).__name__}; {valid}.")
-    number = float(value)
-    above = low < number if open_low else low <= number
-    below = number < high if open_high else number <= high
+    above = low < value if open_low else low <= value
+    below = value < high if open_high else value <= high
     if not (above and below):  # also for NaN
         raise ValueError(f"{name}={value!r} is not valid; {valid}.")
 
@@ -56,6 +62,8 @@ def check_indices(X: Any) -> None:
     if is_sparse(X) and X.format in ("csr", "csc", "bsr"):
         try:
             X.check_format(full_check=True)
+            if (np.diff(X.indptr) < 0).any():  # with no values at all, that is not checked
+                raise ValueError("indptr falls")
         except ValueError as error:
             raise ValueError(
                 f"X is no valid sparse matrix: {error}. Build it anew, for example from its rows, "
@@ -81,19 +89,35 @@ def canonical(X: Any) -> Any:
     return X
 
 
-def check_feature_scale(X: Any) -> None:
-    """Raise ValueError where features are so large that a margin of 1 drowns in rounding."""
+def check_feature_scale(X: Any, earlier: float = 0.0) -> float:
+    """Return the largest absolute feature, `earlier` for the rows before counted in.
+
+    Raises
+    ------
+    ValueError
+        If features are so large that a margin of 1 drowns in rounding, so small that their squares
+        vanish, or out of all proportion to those of the rows before.
+    """
     values = X if isinstance(X, np.ndarray) else X.data
     if values.size == 0:
-        return
+        return earlier
     largest = max(float(values.max()), -float(values.min()))
-    limit = 1.0 / float(np.finfo(values.dtype).eps)
-    if largest > limit:
+    limits = np.finfo(values.dtype)
+    most, least = 1.0 / float(limits.eps), math.sqrt(float(limits.tiny)) / float(limits.eps)
+    if largest > most or 0.0 < max(largest, earlier) < least:
+        size, limit = ("large", f"below {most:.3g}") if largest > most else (
+            "small", f"above {least:.3g}")  # fmt: skip
         raise ValueError(
-            f"X has values as large as {largest:.3g}; in {values.dtype} training needs them below "
-            f"{limit:.3g}. Scale the features first, for example with "
+            f"X has values as {size} as {largest:.3g}; in {values.dtype} training needs them "
+            f"{limit}. Scale the features first, for example with "
             "make_pipeline(StandardScaler(), ...)."
         )
+    if earlier and largest > _MOST_GROWTH * earlier:
+        raise ValueError(
+            f"X has values as large as {largest:.3g}, but the rows before had none above "
+            f"{earlier:.3g}. Scale all rows alike, for example with one fitted StandardScaler."
+        )
+    return max(largest, earlier)
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64]:

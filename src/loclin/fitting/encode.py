@@ -93,10 +93,13 @@ class Views:
         Fitted; None where the coder codes the rows itself.
     linear : bool
         Whether the models are linear. Those that say constants see a column of ones.
+    multiplier : float, default=1.0
+        The rows are those that the coding was fitted on times this power of two.
     """
 
     coding: Any
     linear: bool
+    multiplier: float = 1.0
 
     def of_models(self, X: Matrix) -> Any:
         """Rows as the models see them."""
@@ -104,7 +107,10 @@ class Views:
 
     def __call__(self, X: Matrix) -> tuple[Any, Any]:
         """Rows as the models see them; their codes, or the rows again."""
-        return self.of_models(X), X if self.coding is None else encode(self.coding, X)
+        if self.coding is None:
+            return self.of_models(X), X
+        rows = X if self.multiplier == 1.0 else X * X.dtype.type(1 / self.multiplier)
+        return self.of_models(X), encode(self.coding, rows)
 
     def __deepcopy__(self, memo: Any) -> Self:
         """Nothing here changes: copies of a stream share it."""

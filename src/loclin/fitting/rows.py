@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -26,19 +27,68 @@ def auto_batch_size(n_samples: int) -> int:
 
 def weigh(X: Matrix, labels: Labels, class_weights: Floats | None, sample_weight: Any, *,
           unit: bool = True) -> Rows:  # fmt: skip
-    """Weigh the rows, to mean 1 if `unit`, and leave out those of weight zero."""
-    weights = check_weights(sample_weight, len(labels))
+    """Weigh the rows, to mean 1 if `unit`, and leave out those of weight zero.
+
+    Only the ratios of weights count, so every factor is divided by a power of two near its largest:
+    no product and no sum overflows or vanishes, and nothing is rounded. With `unit`, a weight below
+    the square of the rounding error of the largest is zero: such a row changes no sum. The weights
+    of a stream are left as they are: `RunningMean` divides them.
+
+    Raises
+    ------
+    ValueError
+        If no row is left.
+    """
+    weights: Floats = check_weights(sample_weight, len(labels))
     labels = labels.astype(np.int32)
+    if unit:
+        weights = near_one(weights)
     if class_weights is not None:
-        weights = weights * class_weights[labels]
+        weights = weights * near_one(class_weights)[labels]
+    if unit:
+        largest = weights.max(initial=0.0)
+        weights[weights < largest * float(np.finfo(X.dtype).eps) ** 2] = 0.0
     kept = weights > 0
     origin = None
     if not kept.all():
         origin = np.flatnonzero(kept)
         X, labels, weights = X[kept], labels[kept], weights[kept]
-    if unit:
-        weights = weights / weights.mean()
-    return Rows(X, labels, weights.astype(X.dtype), origin)
+    if not unit:
+        return Rows(X, labels, weights, origin)
+    if not len(weights):
+        raise ValueError(
+            "Every row has weight zero: sample_weight is zero wherever class_weight is not. Give "
+            "at least one row of a class that counts a positive weight."
+        )
+    weights = near_one(weights)
+    return Rows(X, labels, (weights / weights.mean()).astype(X.dtype), origin)
+
+
+def near_one(weights: Floats) -> Floats:
+    """Divide weights by a power of two, so that the largest is near 1."""
+    return np.ldexp(weights, -math.frexp(float(weights.max(initial=0.0)))[1])
+
+
+class RunningMean(NamedTuple):
+    """Mean weight of the rows of a stream so far."""
+
+    n: int = 0
+    mean: float = 0.0
+
+    def after(self, weights: Floats) -> RunningMean:
+        """Return the mean with some more weights, positive ones; neither sum can overflow."""
+        n, largest = self.n + len(weights), float(weights.max())
+        of_these = largest * float((weights / largest).mean())
+        return RunningMean(n, self.mean + (of_these - self.mean) * (len(weights) / n))
+
+    def of_mean_1(self, rows: Rows) -> Rows:
+        """Return the rows with weights in units of this mean, without those that are nothing."""
+        weights = rows.weights / max(self.mean, float(np.nextafter(0, 1)))
+        kept = weights > float(np.finfo(rows.X.dtype).eps) ** 2
+        if not kept.all():
+            places = rows.places(np.flatnonzero(kept))
+            rows, weights = Rows(rows.X[kept], rows.y[kept], weights, places), weights[kept]
+        return rows._replace(weights=weights.astype(rows.X.dtype))
 
 
 def can_hold_out(rows: Rows, fraction: float) -> bool:

@@ -33,6 +33,20 @@ def labels_or_indicator(y: Any) -> NDArray[Any]:
     return column_or_1d(y, warn=True)
 
 
+def check_one_type(labels: NDArray[Any], name: str = "y") -> None:
+    """Raise TypeError where labels cannot be sorted: numbers beside strings, None beside either."""
+    if labels.dtype != object:
+        return
+    numeric = int, float, np.number, np.bool_
+    kinds = {"numbers" if issubclass(kind, numeric) else kind.__name__ for kind in
+             {type(label) for label in labels.ravel()}}  # fmt: skip
+    if len(kinds) > 1:
+        raise TypeError(
+            f"{name} mixes labels of the types {' and '.join(sorted(kinds))}. Make them all "
+            f"strings or all integers, for example with np.asarray({name}).astype(str)."
+        )
+
+
 def find_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the classes, and y in terms of them: 0 .. c - 1, or the indicator as it is.
 
@@ -41,6 +55,7 @@ def find_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     ValueError
         If y is not of a classification, or has one class only.
     """
+    check_one_type(y)
     check_classification_targets(y)
     if y.ndim == 2:
         return np.arange(y.shape[1]), y
@@ -61,6 +76,7 @@ def in_classes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     ValueError
         If y has other labels, or an indicator has another width.
     """
+    check_one_type(y)
     check_classification_targets(y)
     if y.ndim == 2:
         if y.shape[1] != len(classes):
@@ -91,7 +107,7 @@ def class_weights(
     Raises
     ------
     ValueError
-        If a row has several labels.
+        If a row has several labels, or a weight is negative, not finite, or all are zero.
     """
     if given is None:
         return None
@@ -100,7 +116,16 @@ def class_weights(
             f"class_weight={given!r} is for one label a row, but y has several. Set "
             "class_weight=None, and pass sample_weight to weigh rows."
         )
-    return compute_class_weight(given, classes=classes, y=classes if y is None else classes[y])
+    weights: NDArray[np.float64] = np.asarray(
+        compute_class_weight(given, classes=classes, y=classes if y is None else classes[y]),
+        np.float64,
+    )
+    if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
+        raise ValueError(
+            f"class_weight={given!r} is not valid; weights must be finite and at least 0, and one "
+            "of a class that occurs positive."
+        )
+    return weights
 
 
 def classes_of_stream(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any]:
@@ -123,6 +148,8 @@ def classes_of_stream(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any
             "classes is needed at the first call of partial_fit: all labels that will ever "
             "come, for example classes=np.unique(y_all)."
         )
+    given = np.asarray(classes, dtype=object if isinstance(classes, list) else None)
+    check_one_type(given, "classes")
     found: NDArray[Any] = np.unique(np.asarray(classes))
     if len(found) < 2:
         raise ValueError(f"classes={classes!r} has fewer than two different labels.")

@@ -154,6 +154,7 @@ class L3MClassifier(LocallyLinearClassifier):
 
     average, batch_size = 0, 1  # neither is a parameter here
     _scores_tell_finite = True
+    _multiplies_features = True
     _alpha_unit = 0.4  # by cross-validation (docs/design.md)
 
     def __init__(

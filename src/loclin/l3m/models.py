@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ class RegionalModels(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class PartitionedModels(LocalModels):
     """Local models of the regions of a partition."""
+
+    units: ClassVar[dict[str, int]] = {"local_coef": 1, "partition_coef": 1}
 
     n_regions: int
     partition_coef: NDArray[np.floating]  # shape: (r, d)

@@ -150,7 +150,6 @@ class Sums(NamedTuple):
 
     n_rows: int = 0
     squared_norms: float = 0.0  # of the rows and a one
-    weights: float = 0.0
 
 
 class Kept(NamedTuple):
@@ -180,7 +179,7 @@ class OnlineFit(Procedure):
             run.rng = deepcopy(run.rng)  # the copies of a run share it
         n, square = len(rows.y), mean_squared_norm(rows.X) + 1.0
         self.alpha, self.rate = alpha, eta0 / square
-        self.kept = Kept(online.runs, Sums(n, n * square, float(n)))
+        self.kept = Kept(online.runs, Sums(n, n * square))
 
     @property
     def products(self) -> float:
@@ -235,18 +234,10 @@ class OnlineStream(StreamProcedure):
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from some more rows, one by one; return the mean surrogate that they met."""
         n, square = len(rows.y), mean_squared_norm(rows.X) + 1.0
-        self._keep(
-            Sums(
-                self.sums.n_rows + n,
-                self.sums.squared_norms + n * square,
-                self.sums.weights + float(rows.weights.sum(dtype=np.float64)),
-            )
-        )
+        self._keep(Sums(self.sums.n_rows + n, self.sums.squared_norms + n * square))
         mean = self.sums.squared_norms / self.n_seen
         self.alpha = self.alpha_unit * auto_alpha(mean, self.n_seen) if alpha is None else alpha
-        weights = rows.weights * rows.X.dtype.type(self.n_seen / self.sums.weights)
-        of_mean_1 = rows._replace(weights=weights)
-        return self.online.learn(of_mean_1, self.alpha, self.eta0 / mean, shuffle=False)
+        return self.online.learn(rows, self.alpha, self.eta0 / mean, shuffle=False)
 
     def result(self, *, final: bool = False) -> OnlineModels:
         """Return the model as it stands."""

@@ -28,6 +28,7 @@ from loclin.fitting.encode import (
     fitted_coding,
 )
 from loclin.fitting.iterations import Constants
+from loclin.fitting.rescaled import multiplied
 from loclin.fitting.strength import check_alpha
 from loclin.llsvm.dual import BinaryDual, CompetingDual, DualFit, DualProblem
 
@@ -169,6 +170,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
     >>> bool(model.fit(X_train, y_train).score(X_test, y_test) > 0.97)
     True
     """
+
+    _multiplies_features = True
 
     def __init__(
         self,
@@ -329,7 +332,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
     def _fit_coding(self, rows: Rows, rng: np.random.Generator) -> None:
         coding = _default_coding(len(rows.y)) if self.coding is None else self.coding
         labels = self.classes_[rows.y]
-        fitted = fitted_coding(coding, rows.X, labels, rng)
+        X = multiplied(rows, 1 / self._multiplier).X if self._multiplier != 1.0 else rows.X
+        fitted = fitted_coding(coding, X, labels, rng)
         check_classes(fitted, self.classes_)
         self.coding_ = fitted
 
@@ -345,7 +349,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
 
     @property
     def _views(self) -> Views:
-        return Views(self.coding_, self.weights == "linear")
+        return Views(self.coding_, self.weights == "linear", self._multiplier)
 
     def _sgd(self, X: Matrix, codes: Any, alpha: float, n_samples: int) -> SGD:
         settings = PassSettings(

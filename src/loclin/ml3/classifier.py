@@ -155,6 +155,8 @@ class ML3Classifier(LocallyLinearClassifier):
     True
     """
 
+    _multiplies_features = True
+
     def __init__(
         self,
         n_models: int = 16,

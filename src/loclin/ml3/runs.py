@@ -92,7 +92,7 @@ class CCCPStream(Stream):
     def _learn_block(self, rows: Rows, alpha: float | None, starting: bool) -> float:
         X, y, weights, _ = rows
         solver, shape = self.solver, (len(y), self.solver.n_models)
-        weights = self.enter(X, weights, mean_squared_norm(X) + 1.0, alpha)
+        self.enter(X, mean_squared_norm(X) + 1.0, alpha)
         if starting:
             codes = random_codes(self.rng, *shape, solver.settings.p, X.dtype)
             return solver.start(X, y, weights, codes, self.rng)

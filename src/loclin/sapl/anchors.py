@@ -13,7 +13,7 @@ own, which AdaGrad measures: ``rate / sqrt(sum of squared gradient lengths)``, o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -34,6 +34,8 @@ AT_REST = 5
 @dataclass(frozen=True, kw_only=True)
 class AnchoredModels(DescentModels):
     """Local models and what writes their codes; s of each where scorers have their own."""
+
+    units: ClassVar[dict[str, int]] = {"local_coef": 1, "anchors": -1, "bandwidth": 2}
 
     anchors: Floats  # shape: (m, d)
     bandwidth: float | Floats

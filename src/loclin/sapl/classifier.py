@@ -154,6 +154,8 @@ class SAPLClassifier(LocallyLinearClassifier):
     True
     """
 
+    _multiplies_features = True
+
     def __init__(
         self,
         n_anchors: int | str | None = None,
@@ -331,19 +333,20 @@ class SAPLClassifier(LocallyLinearClassifier):
         self, rows: Rows, rng: np.random.Generator, first: int | None = None
     ) -> SoftAssignmentCoding:
         """Return the coding that the descent starts from, with `first` anchors if given."""
-        n_anchors, n_neighbors = self.n_anchors, self.n_neighbors
-        if not isinstance(self.anchors, str):
+        n_anchors, n_neighbors, anchors = self.n_anchors, self.n_neighbors, self.anchors
+        if not isinstance(anchors, str):
+            anchors = np.asarray(anchors) * self._multiplier if self._multiplier != 1.0 else anchors
             n_anchors = n_anchors or 1  # not used: given anchors are counted
         elif n_anchors is None or first:
-            fewest = len(self.classes_) if self.anchors == "kmeans_per_class" else 1
+            fewest = len(self.classes_) if anchors == "kmeans_per_class" else 1
             n_anchors = max(fewest, min(first or 100, len(rows.y) // 10))
             n_neighbors = min(n_neighbors, n_anchors)
-        return fitted_coding(
-            self._coding(n_anchors, n_neighbors, self.anchors), rows.X, rows.y, rng
-        )
+        return fitted_coding(self._coding(n_anchors, n_neighbors, anchors), rows.X, rows.y, rng)
 
     def _coding(self, n_anchors: Any, n_neighbors: int, anchors: Any) -> SoftAssignmentCoding:
-        bandwidth = "auto" if self.bandwidth == "learned" else self.bandwidth
+        bandwidth: float | str = "auto"
+        if not isinstance(self.bandwidth, str):
+            bandwidth = self.bandwidth / self._multiplier**2
         return SoftAssignmentCoding(n_anchors, n_neighbors, bandwidth, anchors)
 
     def _grow(self, rows: Rows, rng: np.random.Generator) -> int:

@@ -243,6 +243,17 @@ class CodeProblem(Problem):
     def step(self, tol: float) -> None:
         """Take one step; measure the gap where it can be `tol` of the objective."""
         self.n_steps += 1
+        try:
+            with np.errstate(over="raise", invalid="raise", divide="raise"):
+                self._newton_step(tol)
+        except (ArithmeticError, linalg.LinAlgError, ValueError):
+            # Rounding has left no step to take: the solution is the best point so far.
+            self.n_steps = MOST_STEPS
+            if self.gap == np.inf:
+                self.code, self.intercept = self.point.x[:-1].copy(), float(self.point.x[-1])
+
+    def _newton_step(self, tol: float) -> None:
+        """Take one step of Mehrotra's method."""
         newton = NewtonSystem(self)
         point = self.point
         mu = point.mean_product()
