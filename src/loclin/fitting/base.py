@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from copy import copy, deepcopy
+from copy import deepcopy
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -33,7 +33,7 @@ from loclin.fitting.checks import (
     check_indices,
     check_shared_parameters,
 )
-from loclin.fitting.iterations import warn_of_gap
+from loclin.fitting.iterations import accuracy_with, warn_of_gap
 from loclin.fitting.rescaled import Rescaled, multiplied, multiplier_for
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh
 from loclin.fitting.stored import Stored, go_on, so_far
@@ -44,7 +44,6 @@ from loclin.fitting.targets import (
     find_classes,
     in_classes,
     labels_or_indicator,
-    share_right,
 )
 
 
@@ -373,13 +372,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         self._adopted = frozenset(attributes)
         self._units = model.units
 
-    def _accuracy(self, fitted: FittedModel, rows: Rows) -> float:
-        """Weighted accuracy of the classifier with this model."""
-        model = copy(self)
-        model._adopt(fitted)
-        found = winners(model._class_scores(rows.X), self._multilabel)
-        return float(np.average(share_right(found, rows.y), weights=rows.weights))
-
     def _begin(self, rows: Rows, rng: np.random.Generator, continued: bool) -> Procedure:
         """Begin a fit, or go on; features may be multiplied, if that is for us to choose."""
         if not continued:
@@ -449,7 +441,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
             self.objective_.append(objective)
             watched, report = objective, f"objective {objective:.6g}"
             if held_out is not None:
-                accuracy = self._accuracy(procedure.result(), held_out)
+                accuracy = accuracy_with(self, procedure.result(), held_out)
                 self.validation_scores_.append(accuracy)
                 watched, report = -accuracy, f"{report}, validation accuracy {accuracy:.4f}"
             if self.verbose:

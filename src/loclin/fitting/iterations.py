@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from loclin.engine.data import Rows
-from loclin.engine.procedure import LocalModels, Procedure, StreamProcedure
+from loclin.engine.procedure import FittedModel, LocalModels, Procedure, StreamProcedure
+from loclin.engine.scores import winners
+from loclin.fitting.targets import share_right
 
 
 @dataclass
@@ -32,6 +35,14 @@ class Plateau:
     def replay(self, values: Sequence[float]) -> int:
         """Take the values of a fit that goes on; return how many it took to the plateau, or 0."""
         return next((n for n, value in enumerate(values, 1) if self.reached(value)), 0)
+
+
+def accuracy_with(classifier: Any, fitted: FittedModel, rows: Rows) -> float:
+    """Weighted accuracy of the classifier with this model, on rows held out."""
+    model = copy(classifier)
+    model._adopt(fitted)
+    found = winners(model._class_scores(rows.X), model._multilabel)
+    return float(np.average(share_right(found, rows.y), weights=rows.weights))
 
 
 def warn_of_gap(gap: float | None, max_iter: int, tol: float) -> None:
