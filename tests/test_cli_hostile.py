@@ -48,6 +48,8 @@ FORGED = {
     "index one past the end": (with_index(3), "no sparse matrix (indices must be < 3)"),
     "indptr falls": (with_indptr(5, 90), "no sparse matrix"),
     "indptr negative": (with_indptr(5, -3), "no sparse matrix"),
+    "indptr ends below 0": (with_indptr(-1, -3), "no sparse matrix"),
+    "indptr ends at 0": (with_indptr(-1, 0), "no sparse matrix (indptr falls)"),
     "indptr past the end": (with_indptr(-1, 10**6), "no sparse matrix"),
     "indices are floats": (with_index(1.5, float), "must be integers"),
     "shape is one number": ({"shape": 40}, "must be integers, and shape two of them"),
@@ -187,7 +189,8 @@ def test_names_that_are_too_long_or_no_names(tmp_path):
     for option in ("--json", "--html"):
         frame = tmp_path / "t.csv"
         frame.write_text("a,b\n1,x\n2,y\n")
-        assert "File name too long" in rejected(frame, option, str(tmp_path / ("n" * 300)))
+        for letters in (250, 300):
+            assert "File name too long" in rejected(frame, option, str(tmp_path / ("n" * letters)))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders")
@@ -274,6 +277,9 @@ def test_parquet_is_limited_before_it_is_read(tmp_path):
     assert "1,000,000 rows of 2 columns take" in rejected(path, "--max-gb", "0.01")
     pd.DataFrame({"a": [1.0, 2.0] * 20, "kind": ["x" * 10**6, "y"] * 20}).to_parquet(path)
     assert "labels of up to 1,000,000 characters" in rejected(path, "--max-gb", "0.1")
+    kinds = pd.Categorical.from_codes(np.arange(10**4) % 2, ["x" * 10**4, "y"])
+    pd.DataFrame({"a": np.zeros(10**4), "kind": kinds}).to_parquet(path)
+    assert "labels of up to 10,000 characters" in rejected(path, "--max-gb", "0.1")
 
 
 def test_npz_is_limited_before_it_is_read(tmp_path):

@@ -109,6 +109,7 @@ def test_timed_out_models_are_in_the_tables(monkeypatch, tmp_path):
 def test_the_default_limit_grows_with_the_budget():
     assert Settings.default_time_limit(0.1) == 300
     assert Settings.default_time_limit(10) == 600
+    assert Settings.default_time_limit(1e308) == 1e9
 
 
 @pytest.mark.parametrize(
@@ -116,6 +117,7 @@ def test_the_default_limit_grows_with_the_budget():
     [
         (["--time-limit", "-1"], "--time-limit -1 is not a number of seconds; give 0"),
         (["--time-limit", "nan"], "--time-limit nan is not"),
+        (["--time-limit", "1e400"], "--time-limit inf is not"),
         (["--max-gb", "0"], "--max-gb 0 is not a number above 0; try 1"),
         (["--json", "x.out", "--csv", "./x.out"], "--csv x.out: is that of --json too"),
     ],

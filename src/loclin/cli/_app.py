@@ -268,7 +268,7 @@ def _check_settings(settings: Settings) -> None:
             raise InputError(f"--{name} {value} is too small; it must be at least {least}")
         if value > most.get(name, value):
             raise InputError(f"--{name} {value} is too large; it may be {most[name]} at most")
-    if not settings.time_limit >= 0:
+    if not 0 <= settings.time_limit < math.inf:
         raise InputError(
             f"--time-limit {settings.time_limit:g} is not a number of seconds; give 0 for no limit"
         )

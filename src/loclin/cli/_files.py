@@ -221,6 +221,8 @@ def _npz_csr(
     try:
         X = csr_array((data, indices, indptr), shape=(int(shape[0]), int(shape[1])))
         X.check_format(full_check=True)
+        if (np.diff(X.indptr) < 0).any():  # with no values at all, that is not checked
+            raise ValueError("indptr falls")
     except (ValueError, OverflowError) as error:
         raise InputError(f"{path}: no sparse matrix ({one_line(error)}); {cure}") from error
     return X

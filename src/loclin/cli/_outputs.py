@@ -6,13 +6,13 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import mkdtemp
 
 from loclin.cli._errors import InputError, one_line
 from loclin.cli._html import page
 from loclin.cli._plot import picture, require_matplotlib
 from loclin.cli._report import Report, csv_text, json_text
 from loclin.cli._terminal import say
+from loclin.io import replaced
 
 __all__ = ["check_outputs", "replace_file", "write_outputs"]
 
@@ -46,6 +46,7 @@ def _check_output(name: str, path: Path, inputs: Sequence[Path]) -> None:
     if not path.parent.is_dir():
         raise InputError(f"--{name} {path}: no folder {path.parent}; make it first")
     there = path.exists()
+    path.with_name(path.name + 20 * "x").exists()  # what is written beside has a longer name
     if any(there and other.exists() and path.samefile(other) for other in inputs):
         raise InputError(f"--{name} {path}: is the data itself; choose another name")
     if not os.access(path if there and not path.is_file() else path.resolve().parent, os.W_OK):
@@ -95,16 +96,7 @@ def replace_file(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file():  # a pipe or a device has no earlier content
         path.write_bytes(content)
         return
-    path = path.resolve()  # a link stays one
-    folder = Path(mkdtemp(prefix=".loclin-", dir=path.parent))
-    try:
-        whole = folder / "whole"
-        with whole.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+    with replaced(path) as file:
         if path.exists():
-            shutil.copymode(path, whole)
-        os.replace(whole, path)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+            shutil.copymode(path, file.name)
+        file.write(content)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 __all__ = ["Settings"]
 
 LIMIT_BUDGETS, LIMIT_SECONDS = 60, 300  # the time limit: so many budgets, but at least ...
+LONGEST = 1e9  # ... and at most so many seconds
 
 
 @dataclass(frozen=True)
@@ -41,4 +42,4 @@ class Settings:
     @classmethod
     def default_time_limit(cls, budget: float) -> float:
         """Return a limit far above what tuning with this budget, and the last fit, take."""
-        return max(LIMIT_BUDGETS * budget, LIMIT_SECONDS)
+        return min(max(LIMIT_BUDGETS * budget, LIMIT_SECONDS), LONGEST)

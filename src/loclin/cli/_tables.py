@@ -236,18 +236,20 @@ def _from_frame(
 
 def _labels(path: Path, labels: Series, limit: Limit) -> np.ndarray:
     """Return the labels as numbers where they are, else as text."""
+    from pandas import CategoricalDtype
     from pandas.api import types
 
     if types.is_numeric_dtype(labels):  # booleans are
         return np.asarray(labels.to_list())
-    texts = [str(label) for label in labels]
+    listed_once = isinstance(labels.dtype, CategoricalDtype)
+    texts = [str(label) for label in (labels.cat.categories if listed_once else labels)]
     longest = max(map(len, texts))
     limit.check(
         path,
-        4 * longest * len(texts),
+        4 * longest * len(labels),
         f"labels of up to {longest:,} characters in '{labels.name}' take",
     )
-    return np.asarray(texts)
+    return np.asarray(texts)[labels.cat.codes] if listed_once else np.asarray(texts)
 
 
 def _counts_rows(features: DataFrame) -> bool:
@@ -274,9 +276,11 @@ def _not_numeric(
 ) -> str:
     """Say which columns are not numeric, with a value as an example."""
     column = features[bad[0]]
+    # a part at a time: texts that a file lists once may be any size when they are written out
+    parts = (column.iloc[first : first + 1000] for first in range(0, len(column), 1000))
     words = (
         index
-        for index, value in enumerate(column)
+        for index, value in enumerate(chain.from_iterable(parts))
         if value == value and not _is_number(str(value))  # a missing value is not itself
     )
     position = next(words, 0)
