@@ -340,9 +340,10 @@ def _bytes(part: Any) -> Any:
 
 
 def _check_raised_on_purpose(error: BaseException) -> None:
-    """Raise where the innermost frame is neither loclin's nor scikit-learn's validation."""
-    place = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
-    if not any(place.is_relative_to(folder) for folder in _RAISERS) or "\n\n" in str(error):
+    """Raise where it is not a `raise` of loclin's or of scikit-learn's validation."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    ours = any(Path(frame.filename).is_relative_to(folder) for folder in _RAISERS)
+    if not ours or not (frame.line or "").startswith("raise"):
         raise Broken(f"raw {type(error).__name__}: {error}") from error
 
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks import limits, sapl_growth, startup, stream
+from benchmarks import fuzz, limits, sapl_growth, startup, stream
 from loclin import ML3Classifier
 from loclin.datasets import make_sine
 
@@ -171,3 +171,18 @@ def test_sapl_growth_prepares_rows(monkeypatch):
     assert X_train.dtype == X_test.dtype == np.float32
     np.testing.assert_allclose(X_train.mean(axis=0), 0, atol=1e-5)
     assert len(sapl_growth._problem("banana", 0, 20)[0]) == 20
+
+
+def test_fuzz(capsys):
+    assert fuzz.main(["--cases", "5", "--seed", "2"]) == 0, capsys.readouterr().out
+    assert "5 cases" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_fuzz_sees_what_is_broken(monkeypatch):
+    def wrong(self, X):
+        return self.classes_[np.zeros(X.shape[0], int)]
+
+    monkeypatch.setattr(ML3Classifier, "predict", wrong)
+    broken = [fuzz.run_case(0, number)[2] for number in range(30)]
+    assert any("arg max" in (failure or "") for failure in broken)

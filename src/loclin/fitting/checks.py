@@ -24,8 +24,6 @@ def check_number(
     open_low: bool = False, open_high: bool = False, hint: str = "",
 ) -> None:  # fmt: skip
     """Raise TypeError or ValueError unless `value` is a number of that kind in the interval."""
-    if kind is Integral and high == math.inf:
-        high, open_high = _MOST, False
     noun = "an integer" if kind is Integral else "a number"
     interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
     valid = f"{name} must be {noun} in {interval}" + (f"; {hint}" if hint else "")
@@ -35,6 +33,8 @@ def check_number(
     below = value < high if open_high else value <= high
     if not (above and below):  # also for NaN
         raise ValueError(f"{name}={value!r} is not valid; {valid}.")
+    if kind is Integral and value > _MOST:
+        raise ValueError(f"{name}={value!r} is not valid; {name} must be at most {_MOST}.")
 
 
 def check_option(name: str, value: Any, options: Any) -> None:
