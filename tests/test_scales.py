@@ -203,7 +203,7 @@ COUNTS = [
 @pytest.mark.parametrize(("model", "name"), COUNTS, ids=lambda value: str(value))
 def test_counts_beyond_all_reason_are_refused(model, name, rows):
     model = clone(model).set_params(**{name: 10**400})
-    with pytest.raises(ValueError, match=rf"{name}=10+ is not valid; {name} must be at most 2147483647"):
+    with pytest.raises(ValueError, match=rf"{name}=10+ is not valid; {name} must be at most"):
         model.fit(*rows)
 
 
