@@ -277,6 +277,8 @@ def test_parquet_is_limited_before_it_is_read(tmp_path):
     assert "1,000,000 rows of 2 columns take" in rejected(path, "--max-gb", "0.01")
     pd.DataFrame({"a": [1.0, 2.0] * 20, "kind": ["x" * 10**6, "y"] * 20}).to_parquet(path)
     assert "labels of up to 1,000,000 characters" in rejected(path, "--max-gb", "0.1")
+    pd.DataFrame({f"c{i}": [1.0] for i in range(200)}).to_parquet(path)
+    assert "200 columns of a table take 0.012 GB" in rejected(path, "--max-gb", "0.01")
     kinds = pd.Categorical.from_codes(np.arange(10**4) % 2, ["x" * 10**4, "y"])
     pd.DataFrame({"a": np.zeros(10**4), "kind": kinds}).to_parquet(path)
     assert "labels of up to 10,000 characters" in rejected(path, "--max-gb", "0.1")
