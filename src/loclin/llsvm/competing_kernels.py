@@ -152,10 +152,16 @@ def competing_pass(problem, state, active, limit):
 
 
 @jit
-def competing_losses_and_gap(problem, state):
-    """Sum of weighted losses, and of what each row adds to the duality gap."""
-    labels, bounds = problem.y, problem.bounds
-    a, scores = state.dual, state.scores
+def competing_losses_and_gap(labels, bounds, a, scores):
+    """Sum of weighted losses, and of what each row adds to the duality gap.
+
+    Parameters
+    ----------
+    labels, bounds : ndarray of shape (n,)
+        See `Problem`.
+    a, scores : ndarray of shape (n, s)
+        See `State`.
+    """
     total, gap = 0.0, 0.0
     for i in range(a.shape[0]):
         value = bounds[i] * max(0.0, 1.0 - _lead(scores[i], labels[i]))

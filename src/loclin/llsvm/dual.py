@@ -226,7 +226,8 @@ class BinaryDual(DualProblem):
         return kept
 
     def _losses_and_gap(self) -> tuple[float, float]:
-        return losses_and_gap(self.problem, self.state)
+        problem, state = self.problem, self.state
+        return losses_and_gap(problem.y, problem.bounds, problem.loss, state.dual, state.scores)
 
 
 class CompetingDual(DualProblem):
@@ -273,7 +274,8 @@ class CompetingDual(DualProblem):
         return kept
 
     def _losses_and_gap(self) -> tuple[float, float]:
-        return competing_losses_and_gap(self.problem, self.state)
+        problem, state = self.problem, self.state
+        return competing_losses_and_gap(problem.y, problem.bounds, state.dual, state.scores)
 
 
 @dataclass(frozen=True, kw_only=True)

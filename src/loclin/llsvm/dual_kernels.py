@@ -302,13 +302,22 @@ def set_scores(problem, state, block):
 
 
 @jit
-def losses_and_gap(problem, state):
-    """Sum of weighted losses, and of what each row adds to the duality gap (Fenchel-Young)."""
-    bounds, loss = problem.bounds, problem.loss
-    dual, scores = state.dual, state.scores
+def losses_and_gap(y, bounds, loss, dual, scores):
+    """Sum of weighted losses, and of what each row adds to the duality gap (Fenchel-Young).
+
+    The arrays come one by one: to take a whole `Problem` apart costs a call more than a hundred
+    rows do.
+
+    Parameters
+    ----------
+    y, bounds, loss
+        See `Problem`.
+    dual, scores : ndarray of shape (n, 1)
+        See `State`.
+    """
     total, gap = 0.0, 0.0
     for i in range(dual.shape[0]):
-        sign = sign_of(problem.y[i], 0, 1)
+        sign = sign_of(y[i], 0, 1)
         c, margin = sign * dual[i, 0], sign * scores[i, 0]
         value = bounds[i] * loss_value(loss, margin)
         total += value
