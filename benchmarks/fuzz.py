@@ -154,8 +154,8 @@ def draw_rows(rng: np.random.Generator, far_apart: bool) -> tuple[Any, Any, Any]
     else:
         X[:, 0] += labels
     X = _odd(rng, X) if not far_apart else X
-    X = X * 10.0 ** (rng.integers(-12, 9) if rng.random() < 0.7 else rng.integers(-320, 20))
     with np.errstate(over="ignore"):  # infinity is among what is drawn
+        X = X * 10.0 ** (rng.integers(-12, 9) if rng.random() < 0.7 else rng.integers(-320, 20))
         X = X.astype(_options(rng, dtype=[np.float64, np.float64, np.float32])["dtype"])
     names = [np.arange(4), np.array(["b", "a", "dd", "c"]), np.array([-1, 7, 3, 10**12])]
     names += [np.array([False, True])] if n_classes == 2 else []

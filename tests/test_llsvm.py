@@ -687,7 +687,7 @@ def test_a_result_stays_as_it_is(keep_dual):
     fit = DualFit([problem], 1e-6, np.random.default_rng(0), keep_dual=keep_dual)
     assert fit.kept is None
     fit.iterate(average=False)
-    early = fit.result()
+    early = fit.result(final=True)
     before, kept = deepcopy(early), deepcopy(fit.kept)
     old = fit.kept
     for _ in range(5):

@@ -226,5 +226,5 @@ def block_products(X: Any, n_outputs: int) -> float:
 def occurring_columns(X: Any) -> NDArray[np.intp] | None:
     """Return the columns that sparse rows have, at least one; None for all, and of dense rows."""
     is_sparse: bool = sparse.issparse(X)
-    columns = np.unique(np.append(X.indices, 0)) if is_sparse else None
+    columns = np.unique(X.indices if X.nnz else [0]) if is_sparse else None
     return None if columns is None or len(columns) == X.shape[1] else columns
