@@ -33,6 +33,8 @@ def multiplier_for(X: Matrix, largest: float) -> float:
         return 1.0
     to_one = 2.0 ** -math.frexp(largest)[1]
     norm2 = mean_squared_norm(X * X.dtype.type(to_one))
+    if norm2 == 0.0:  # the rows left are zero
+        return 1.0
     return to_one * 2.0 ** round(-0.5 * math.log2(norm2))
 
 
