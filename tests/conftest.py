@@ -1,6 +1,7 @@
 """Settings of the whole suite: one thread, and compiled code that is never out of date."""
 
 import ast
+import gc
 import hashlib
 import os
 from pathlib import Path
@@ -40,6 +41,10 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 # The first example of a property may have to wait for the compiler.
 settings.register_profile("loclin", deadline=None)
 settings.load_profile("loclin")
+
+
+# The compiler makes objects by the million, and few of them are in circles.
+gc.set_threshold(100_000, 20, 20)
 
 
 @pytest.fixture(autouse=True, scope="session")

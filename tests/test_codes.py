@@ -78,8 +78,8 @@ class Case(NamedTuple):
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 DTYPES = {"double": np.float64, "single": np.float32}
 # Every combination is compiled anew. In single precision the default run has those that other tests
-# compile too, and each of the other forms of codes once.
-SINGLE = {("dense", "csr"), ("sparse", "csr"), ("dense", "by class"), ("sparse", "shared")}
+# compile too.
+SINGLE = {("dense", "csr"), ("sparse", "csr")}
 
 
 def combinations(kinds=KINDS, forms=FORMS):

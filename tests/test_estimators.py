@@ -38,7 +38,7 @@ ESTIMATORS += [
         alpha="scale", share_anchors=False, weights="constant", max_iter=20, random_state=0
     ),
     loclin.L3MClassifier(alpha="scale", solver="online", max_iter=20, random_state=0),
-    loclin.L3MClassifier(2, solver="convex", n_restarts=1, tol=0.2, random_state=0),
+    loclin.L3MClassifier(2, solver="convex", n_restarts=1, tol=0.5, random_state=0),
     loclin.USSVMClassifier(
         5, dictionary=None, n_nonzero=2, nonnegative=True, l1_ratio=0.5, max_iter=5, random_state=0
     ),

@@ -256,7 +256,6 @@ def test_trivial_codes_are_a_plain_linear_svm(how, bias, loss):
 # The equation: what a fitted model says.
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("weights", ["linear", "constant"])
 @pytest.mark.parametrize("bias", ["local", "global"])
@@ -264,7 +263,7 @@ def test_trivial_codes_are_a_plain_linear_svm(how, bias, loss):
 @pytest.mark.parametrize(
     ("solver", "fit_kind"), [("sgd", np.asarray), ("dual_cd", sparse.csr_matrix)]
 )
-def test_scores_codes_and_local_models(solver, coding, bias, weights, n_classes, kind, fit_kind):
+def test_scores_codes_and_local_models(solver, coding, bias, weights, n_classes, fit_kind):
     X, y = some_digits(n_classes)
     model = LLSVMClassifier(coding, solver=solver, bias=bias, weights=weights, max_iter=500,
                             tol=0.1, n_iter_no_change=2, random_state=0)  # fmt: skip
@@ -276,22 +275,23 @@ def test_scores_codes_and_local_models(solver, coding, bias, weights, n_classes,
     assert (model.local_coef_.shape, model.local_intercept_.shape) == ((s, m, d), (s, m))
     decision = scores[:, 0] if s == 1 else scores[:, 1] - scores[:, 0] if s == 2 else scores
     close = {"rtol": 1e-9, "atol": 1e-9}
-    np.testing.assert_allclose(model.decision_function(kind(new)), decision, **close)
     winners = (decision > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
-    np.testing.assert_array_equal(model.predict(kind(new)), model.classes_[winners])
-    coef, intercept = model.local_model(kind(new))
-    assert coef.shape == ((n, d) if n_classes == 2 else (n, n_classes, d))
-    np.testing.assert_allclose(
-        np.einsum("n...d,nd->n...", coef, new) + intercept, decision, **close
-    )
-    codes = model.local_weights(kind(new))
-    if one_each:
-        assert codes.shape == (n, s, m)
-        expected = np.stack([codes_of(model, new, k) for k in range(s)], axis=1)
-        np.testing.assert_allclose(codes, expected, **close)
-    else:
-        assert isinstance(codes, sparse.csr_matrix)
-        np.testing.assert_allclose(codes.toarray(), codes_of(model, new, 0), **close)
+    for kind in KINDS:
+        np.testing.assert_allclose(model.decision_function(kind(new)), decision, **close)
+        np.testing.assert_array_equal(model.predict(kind(new)), model.classes_[winners])
+        coef, intercept = model.local_model(kind(new))
+        assert coef.shape == ((n, d) if n_classes == 2 else (n, n_classes, d))
+        np.testing.assert_allclose(
+            np.einsum("n...d,nd->n...", coef, new) + intercept, decision, **close
+        )
+        codes = model.local_weights(kind(new))
+        if one_each:
+            assert codes.shape == (n, s, m)
+            expected = np.stack([codes_of(model, new, k) for k in range(s)], axis=1)
+            np.testing.assert_allclose(codes, expected, **close)
+        else:
+            assert isinstance(codes, sparse.csr_matrix)
+            np.testing.assert_allclose(codes.toarray(), codes_of(model, new, 0), **close)
 
 
 @pytest.mark.parametrize(
@@ -549,19 +549,18 @@ def test_sgd_with_default_steps_learns_every_loss(digits, loss, batch_size):
 
 
 @pytest.mark.parametrize(
-    ("coding", "kind", "weighted"),
+    ("solver", "coding", "kind", "weighted"),
     [
-        (SOFT, np.asarray, False),
-        (SOFT, sparse.csr_matrix, True),
-        (OCC, np.asarray, False),
-        # each of its loaders is met above
-        pytest.param(OCC, sparse.csr_matrix, True, marks=pytest.mark.slow),
+        pytest.param(
+            solver, coding, kind, kind is sparse.csr_matrix,
+            # compiled anew, of loaders that `test_dual_cd_is_linear_svc` meets
+            marks=[pytest.mark.slow] if (solver, coding) == ("dual_cd", OCC) else [],
+        )
+        for solver in ("sgd", "dual_cd") for coding in (SOFT, OCC) for kind in KINDS
     ],
-    ids=["soft-dense", "soft-sparse", "occ-dense", "occ-sparse"],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("weights", ["linear", "constant"])
-@pytest.mark.parametrize("solver", ["sgd", "dual_cd"])
 def test_competing_classes_are_linear_svc_s(solver, coding, weights, n_classes, weighted, kind):
     X, y = some_digits(n_classes)
     sample_weight = np.random.default_rng(1).integers(0, 4, len(y)) * 0.7 if weighted else None

@@ -16,6 +16,7 @@ from sklearn.svm import SVC, LinearSVC
 
 import loclin
 from loclin.datasets import make_xor
+from loclin.fitting import strength
 
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 ML3Classifier = partial(loclin.ML3Classifier, alpha="scale")
@@ -40,7 +41,8 @@ def binary():
     return X, y
 
 
-def test_digits_beat_a_linear_svm_and_near_a_kernel_svm(digits):
+def test_digits_beat_a_linear_svm_and_near_a_kernel_svm(digits, monkeypatch):
+    monkeypatch.setattr(strength, "HELD_OUT", 1000)  # one draw of the folds
     X, X_test, y, y_test = digits
     accuracy = loclin.ML3Classifier(random_state=0).fit(X, y).score(X_test, y_test)
     assert accuracy > LinearSVC(random_state=0).fit(X, y).score(X_test, y_test) + 0.01
@@ -114,7 +116,9 @@ def test_sparse_input_gives_the_dense_model(digits, kind):
             )
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(
+    "kind", [np.asarray, pytest.param(sparse.csr_matrix, marks=pytest.mark.slow)]
+)
 def test_float32_stays_float32(digits, kind):
     X, X_test, y, y_test = digits
     clf = ML3Classifier(8, max_iter=20, random_state=0).fit(kind(X.astype(np.float32)), y)
