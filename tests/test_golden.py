@@ -12,8 +12,12 @@ STORED = np.load(GOLDEN)
 # not fixed even on one machine; another processor sums in another order, and rounding errors grow
 # with the steps.
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
-if os.environ.get("LOCLIN_GOLDEN_STRICT"):
-    TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
+# So far from a minimum do the descents of L3M end (their line searches compare rounded numbers), and
+# the dual's problem of all classes (the order of its rows does).
+NEAR = {"l3m": 0.05, "l3m auto": 0.05, "l3m regions": 0.05, "llsvm dual-competing": 1e-3}
+STRICT = bool(os.environ.get("LOCLIN_GOLDEN_STRICT"))  # on the processor they were stored on
+if STRICT:
+    TOLERANCE, NEAR = {"float64": 1e-12, "float32": 1e-5}, {}
 
 
 def test_nothing_is_stored_that_no_case_gives():
@@ -36,5 +40,5 @@ def marks(case):
 )
 def test_scores_are_as_stored(case):
     found, stored = scores_of(case), STORED[case.name]
-    atol = TOLERANCE[case.dtype] * np.abs(stored).max()
+    atol = NEAR.get(case.model, TOLERANCE[case.dtype]) * np.abs(stored).max()
     np.testing.assert_allclose(found, stored, rtol=0, atol=atol)

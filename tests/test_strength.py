@@ -26,7 +26,7 @@ FACTORS = [0.25, 1.0, 4.0, 16.0, 64.0]
 MODELS = [
     ML3Classifier(4, max_iter=10, random_state=0),
     LLSVMClassifier(random_state=0, max_iter=8),
-    SAPLClassifier(4, max_iter=5, random_state=0),
+    SAPLClassifier(4, 4, max_iter=5, random_state=0),
     L3MClassifier(n_regions=2, n_restarts=2, max_iter=3, random_state=0),
 ]
 # n_samples, share of the labels drawn at random, rows to hold out in all, draws of the folds then
