@@ -120,7 +120,8 @@ def find_regions(X, partition, thresholds, regions):
         rows = X[first : min(n, first + 2)]
         last = len(rows) - 1
         for i in range(last + 1):
-            values[i] = thresholds
+            for k in range(r):  # an array for an array takes the compiler two seconds
+                values[i, k] = thresholds[k]
         weights = X.dtype.type(1), X.dtype.type(last)
         add_responses(rows, 0, last, weights, models, 0, values)
         for i in range(last + 1):
@@ -152,7 +153,8 @@ def scores_by_region(X, partition, thresholds, coef, intercept, block, regions, 
         rows, found = X[first:last], regions[first:last]
         find_regions(rows, partition, thresholds, found)
         for i in range(last - first):
-            scores[first + i] = intercept[found[i]]
+            for y in range(scores.shape[1]):
+                scores[first + i, y] = intercept[found[i], y]
         codes = ones, found, starts[: last - first + 1]
         scores_by_model(rows, codes, coef, block, scores[first:last])
 

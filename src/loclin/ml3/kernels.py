@@ -152,7 +152,8 @@ def _find_updates(rows, y, row_weights, codes, responses, sums, settings, update
             updates.rows[found], updates.classes[found] = i, label
             updates.rows[found + 1], updates.classes[found + 1] = i, rival
             if start:
-                updates.codes[found + 1] = code
+                for j in range(m):
+                    updates.codes[found + 1, j] = code[j]
             else:
                 argmax_code(row, rival * m, m, q, rival_score, updates.codes[found + 1])
             for j in range(m):
