@@ -44,7 +44,7 @@ settings.load_profile("loclin")
 
 
 # The compiler makes objects by the million, and few of them are in circles.
-gc.set_threshold(100_000, 20, 20)
+gc.set_threshold(1_000_000, 20, 100)
 
 
 @pytest.fixture(autouse=True, scope="session")
