@@ -240,7 +240,8 @@ class TwoGatesClassifier(LocallyLinearClassifier):
         solver.settings = solver.settings._replace(alpha=alpha)
         eta0 = stable_eta0(10.0, LOSSES[self.loss], solver.settings.batch_size)
         solver.t = step_offset(alpha, norm2, eta0)
-        return SGDFit(solver, rows, rows.X, rng, self.t_ if continued else 0)
+        rounds = self._rounds(rows, rng, self.t_ if continued else 0)
+        return SGDFit(solver, rounds, Views(coding=None, linear=True), rng)
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> SGDStream:
         continued = self._is_fitted()

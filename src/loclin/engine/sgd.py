@@ -11,7 +11,7 @@ competing classes (Crammer and Singer). Codes are given, or written by a coder t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from loclin.engine.coders import Coder, Given
 from loclin.engine.codes import squared_norms
 from loclin.engine.data import Floats, Labels, Matrix, Rows
 from loclin.engine.procedure import Procedure
+from loclin.engine.rounds import Rounds
 from loclin.engine.rows import compiled_form
 from loclin.engine.sgd_pass import PassSettings, sgd_pass, sgd_pass_in_memory
 from loclin.engine.streams import Stream
@@ -65,15 +66,20 @@ class SGD(AveragedWeights):
         self, X: Matrix, Z: Any, y: Labels, row_weights: Floats,
         rng: np.random.Generator, *, average: bool = False,
     ) -> float:  # fmt: skip
-        """One pass over the rows. Return the objective.
+        """One pass over the rows, after those with the coder at rest. Return the objective.
 
-        It is the running estimate gathered during the pass, with the penalty at its end. Before the
-        first pass come those with the coder at rest.
+        It is the running estimate gathered during the pass, with the penalty at its end.
         """
+        self.rest(X, Z, y, row_weights, rng)
+        return self._pass(X, Z, y, row_weights, rng, moves=True, average=average)
+
+    def rest(
+        self, X: Matrix, Z: Any, y: Labels, row_weights: Floats, rng: np.random.Generator
+    ) -> None:
+        """Take the passes that come first, with the coder at rest."""
         for _ in range(self.n_at_rest):
             self._pass(X, Z, y, row_weights, rng, moves=False, average=False)
         self.n_at_rest = 0
-        return self._pass(X, Z, y, row_weights, rng, moves=True, average=average)
 
     def _pass(
         self, X: Matrix, Z: Any, y: Labels, row_weights: Floats,
@@ -112,22 +118,25 @@ class SGDFit(Procedure):
     Parameters
     ----------
     solver : SGD
-    rows : Rows
-        As the models see them.
-    Z : object
-        The rows as the coder sees them.
+        Its step counter is that of the start.
+    rounds : Rounds
+    views : callable
+        ``views(X)`` returns rows as the models see them, and as the coder does.
     rng : Generator
-    passed : int, default=0
-        Rows, by the fits before.
+    seen : tuple, default=None
+        What ``views`` says of all rows, if that is known.
     """
 
     gap = None  # the procedure knows none
 
-    def __init__(self, solver: SGD, rows: Rows, Z: Any, rng: np.random.Generator,
-                 passed: int = 0) -> None:  # fmt: skip
-        self.solver, self.rows, self.Z, self.rng = solver, rows, Z, rng
-        self.passed = passed
-        solver.t += passed
+    def __init__(
+        self, solver: SGD, rounds: Rounds, views: Callable[[Any], tuple[Any, Any]],
+        rng: np.random.Generator, seen: tuple[Any, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.solver, self.rounds, self.views, self.rng = solver, rounds, views, rng
+        self.seen = seen if rounds.n_rows is None else None
+        self.t_start = solver.t
+        solver.t += rounds.passed * rounds.pace
 
     @property
     def products(self) -> float:
@@ -135,14 +144,29 @@ class SGDFit(Procedure):
         return self.solver.products
 
     def iterate(self, *, average: bool) -> float:
-        """Pass over the rows once."""
-        X, y, weights, _ = self.rows
-        self.passed += len(y)
-        return self.solver.iterate(X, self.Z, y, weights, self.rng, average=average)
+        """Pass once over the rows of a round."""
+        if self.rounds.n_rows is not None and self.solver.n_at_rest:
+            X, y, weights, _ = self.rounds.some()  # a block is too small
+            self.solver.rest(*self.views(X), y, weights, self.rng)
+        total, n = 0.0, 0
+        for part in self._parts():
+            n_rows = len(part[2])
+            total += n_rows * self.solver.iterate(*part, self.rng, average=average)
+            n += n_rows
+        return total / n
+
+    def _parts(self) -> Iterator[tuple[Any, Any, Labels, Floats]]:
+        """Yield the rows of the next round as the solver takes them, at their steps."""
+        solver, rounds, passed = self.solver, self.rounds, self.rounds.passed
+        for part in rounds.next():
+            if rounds.n_rows is not None:
+                solver.t = self.t_start + passed * rounds.pace
+            passed = rounds.passed
+            yield *(self.seen or self.views(part.X)), part.y, part.weights
 
     def result(self, *, final: bool = False) -> DescentModels:
         """Return the model as it stands."""
-        return self.solver.fitted(self.passed, *self.solver.current())
+        return self.solver.fitted(self.rounds.passed, *self.solver.current())
 
 
 class SGDStream(Stream):

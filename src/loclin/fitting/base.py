@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from loclin.engine.data import Rows
 from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
+from loclin.engine.rounds import Rounds
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.scores import combine_models, difference, winners
 from loclin.engine.threads import threads_for
@@ -73,6 +74,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
     classes_: NDArray[Any]
     objective_: list[float]
     validation_scores_: list[float]
+    round_rows: int | None = None  # rows of an iteration where there are more; None: all
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
     _scores_tell_finite = False  # has every row with NaN or infinity such a score?
     _multiplies_features = False  # are there intercepts whose constant feature needs others near 1?
@@ -353,6 +355,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         if self.batch_size == "auto":
             return auto_batch_size(n_samples)
         return min(int(self.batch_size), n_samples)
+
+    def _rounds(self, rows: Rows, rng: np.random.Generator, passed: int = 0) -> Rounds:
+        """Return the rows of the iterations: `max_iter` of them make a pass at least."""
+        n, size = len(rows.y), self.round_rows
+        many = size is not None and n > size
+        return Rounds(rows, max(int(size), -(-n // self.max_iter)) if many else None, rng, passed)
 
     def _is_fitted(self) -> bool:
         return "intercept_" in vars(self)

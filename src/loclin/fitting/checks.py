@@ -154,6 +154,8 @@ def check_shared_parameters(model: Any) -> None:
     check_number("max_iter", model.max_iter, Integral, low=1)
     check_number("tol", model.tol, Real, low=0, open_high=True)
     check_number("n_iter_no_change", model.n_iter_no_change, Integral, low=1)
+    if model.round_rows is not None:
+        check_number("round_rows", model.round_rows, Integral, low=1, hint="or None")
     if model.batch_size != "auto":
         check_number("batch_size", model.batch_size, Integral, low=1, hint='or "auto"')
     check_number("validation_fraction", model.validation_fraction, low=0, high=1,

@@ -14,6 +14,7 @@ from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.schedule import stable_eta0, step_offset
 from loclin.engine.scores import coded_scores
+from loclin.engine.rounds import Rounds
 from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
 from loclin.engine.sgd_pass import PassSettings
 from loclin.engine.targets import signs_of
@@ -80,6 +81,11 @@ class LLSVMClassifier(LocallyLinearClassifier):
         free, for "sgd" only.
     max_iter : int, default=1000
         Most passes over the data.
+    round_rows : int or None, default=50_000
+        Rows of an iteration where there are more: `fit` then learns as from a stream (see the
+        notes), an iteration taking the next so many rows of one shuffled pass after another, at
+        least one whole pass in `max_iter` iterations. None takes all rows in every iteration, as
+        the paper does: on 10^6 rows that is {x}.
     tol : float, default=1e-3
         "dual_cd" stops when the duality gap of every score's problem is at most this part of its
         objective; "sgd" when the objective has not fallen by this much for `n_iter_no_change`
@@ -185,6 +191,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         alpha: float | str = "auto",
         penalize_intercept: bool = True,
         max_iter: int = 1000,
+        round_rows: int | None = 50_000,
         tol: float = 1e-3,
         n_iter_no_change: int = 5,
         batch_size: int | str = "auto",
@@ -207,6 +214,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         self.alpha = alpha
         self.penalize_intercept = penalize_intercept
         self.max_iter = max_iter
+        self.round_rows = round_rows
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
         self.batch_size = batch_size
@@ -264,31 +272,35 @@ class LLSVMClassifier(LocallyLinearClassifier):
         return {}
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
+        whole = self.solver == "dual_cd"
+        rounds = Rounds(rows, None, rng) if whole else self._rounds(rows, rng)
+        some = rounds.some()
         if not continued:
-            self._fit_coding(rows, rng)
-        X, codes = self._views(rows.X)
-        norm2 = mean_squared_feature_norm(X, codes, self._intercepts.local)
+            self._fit_coding(some, rng)
+        seen = self._views(some.X)
+        norm2 = mean_squared_feature_norm(*seen, self._intercepts.local)
         alpha = self._strength(norm2, len(rows.y))
-        seen = Rows(X, rows.y, rows.weights)
         if self.solver == "dual_cd":
-            fit: Procedure = self._start_dual(seen, codes, alpha, rng, continued=continued)
+            X, codes = seen
+            fit: Procedure = self._start_dual(
+                Rows(X, rows.y, rows.weights), codes, alpha, rng, continued=continued
+            )
         else:
-            fit = self._start_sgd(seen, codes, alpha, norm2, rng, continued=continued)
+            fit = self._start_sgd(rounds, seen, alpha, norm2, rng, continued=continued)
         return fit if self.weights == "linear" else Constants(fit, rows.X.shape[1])
 
     def _start_sgd(
-        self, rows: Rows, codes: Any, alpha: float, norm2: float, rng: np.random.Generator, *,
-        continued: bool,
+        self, rounds: Rounds, seen: tuple[Any, Any], alpha: float, norm2: float,
+        rng: np.random.Generator, *, continued: bool,
     ) -> SGDFit:  # fmt: skip
-        solver = self._sgd(rows.X, codes, alpha, len(rows.y))
+        solver = self._sgd(*seen, alpha, len(rounds.rows.y))
         settings = solver.settings
         eta0 = stable_eta0(self.eta0, LOSSES[self.loss], settings.batch_size)
         solver.t = step_offset(alpha, norm2 + settings.intercepts.extra, eta0)
-        passed = 0
         if continued:
-            passed = getattr(self, "t_", 0)
+            rounds.passed = getattr(self, "t_", 0)
             solver.set_models(*self._trained_models())
-        return SGDFit(solver, rows, codes, rng, passed)
+        return SGDFit(solver, rounds, self._views, rng, seen)
 
     def _start_dual(
         self, rows: Rows, codes: Any, alpha: float, rng: np.random.Generator, *, continued: bool

@@ -102,22 +102,24 @@ class CCCP(AveragedWeights):
         return self._pass(X, y, weights, codes, rng, start=True, average=False)
 
     def iterate(
-        self, X: Matrix, y: Labels, weights: Floats,
-        by_class: tuple[Labels, Labels], codes: Floats,
-        rng: np.random.Generator, *, average: bool = False,
+        self, X: Matrix, y: Labels, weights: Floats, rng: np.random.Generator, *,
+        average: bool = False,
     ) -> float:  # fmt: skip
         """One CCCP iteration. Return the objective.
 
-        `by_class` is ``rows_by_class(y)``; `codes` (n, m) is room for the frozen codes.
-
-        The objective is the running estimate gathered during the pass, with the penalty at its end.
+        It is the running estimate gathered during the pass, with the penalty at its end.
         """
+        return self._pass(X, y, weights, self.freeze(X, y), rng, start=False, average=average)
+
+    def freeze(self, X: Matrix, y: Labels) -> Floats:
+        """Return the codes (n, m) of the rows' true classes at the weights as they stand."""
         W, b, _ = self.weights
+        codes = np.empty((len(y), self.n_models), X.dtype)
         freeze_codes(
-            compiled_form(X), *by_class, W, b, dual_exponent(self.settings.p), _FREEZE_BLOCK,
-            self.settings.revive, codes,
+            compiled_form(X), *rows_by_class(y, self.n_scorers), W, b,
+            dual_exponent(self.settings.p), _FREEZE_BLOCK, self.settings.revive, codes,
         )  # fmt: skip
-        return self._pass(X, y, weights, codes, rng, start=False, average=average)
+        return codes
 
     def _pass(
         self, X: Matrix, y: Labels, weights: Floats, codes: Floats,

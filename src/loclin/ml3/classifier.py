@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
 from loclin.engine.losses import LOSSES, losses_for
+from loclin.engine.rounds import Rounds
 from loclin.engine.schedule import step_offset
 from loclin.engine.scores import pooled_scores, pooling_codes
 from loclin.fitting.base import LocallyLinearClassifier
@@ -16,7 +18,7 @@ from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import check_coding, fitted_coding
 from loclin.fitting.strength import check_alpha
 from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
-from loclin.ml3.runs import CCCPFit, CCCPStream, kmeans_codes
+from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes, fitted_kmeans
 from loclin.projections import dual_exponent
 
 
@@ -58,6 +60,11 @@ class ML3Classifier(LocallyLinearClassifier):
         Loss of the margin. The paper has the hinge.
     max_iter : int, default=60
         CCCP iterations (passes over the data) after the starting pass. The paper takes 30.
+    round_rows : int or None, default=50_000
+        Rows of an iteration where there are more: `fit` then learns as from a stream (see the
+        notes), an iteration taking the next so many rows of one shuffled pass after another, at
+        least one whole pass in `max_iter` iterations. None takes all rows in every iteration, as
+        the paper does: on 10^6 rows that is {x}.
     batch_size : int or "auto", default="auto"
         Rows that are scored by one matrix product before any of them updates the models. 1 is the
         paper's algorithm to the letter; more reach the same errors, several times faster, as long
@@ -165,6 +172,7 @@ class ML3Classifier(LocallyLinearClassifier):
         alpha: float | str = "auto",
         loss: str = "hinge",
         max_iter: int = 60,
+        round_rows: int | None = 50_000,
         batch_size: int | str = "auto",
         init: Any = "random",
         average: int = 5,
@@ -186,6 +194,7 @@ class ML3Classifier(LocallyLinearClassifier):
         self.alpha = alpha
         self.loss = loss
         self.max_iter = max_iter
+        self.round_rows = round_rows
         self.batch_size = batch_size
         self.init = init
         self.average = average
@@ -237,26 +246,39 @@ class ML3Classifier(LocallyLinearClassifier):
         n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
         alpha = self._strength(norm2, n)
         solver = CCCP(rows.X, len(self.classes_), self._settings(alpha, n))
-        schedule = step_offset(alpha, norm2, self.eta0), self.s0 * n
+        rounds = self._rounds(rows, rng, self.t_ if continued else 0)
+        eta0 = self.eta0 if rounds.n_rows is None else self.eta0 / 10
+        schedule = step_offset(alpha, norm2, eta0), float(self.s0)
         if continued:
             solver.set_models(self.local_coef_, self.local_intercept_)
-            return CCCPFit(solver, rows, rng, *schedule, n_passes=self.t_ // n)
-        return CCCPFit(solver, rows, rng, *schedule, codes=self._starting_codes(rows, rng))
+            return CCCPFit(solver, rounds, rng, *schedule)
+        return CCCPFit(solver, rounds, rng, *schedule, start=self._starting_codes(rounds, rng))
 
-    def _starting_codes(self, rows: Rows, rng: np.random.Generator) -> Floats:
-        n, m, p, dtype = len(rows.y), int(self.n_models), float(self.p), rows.X.dtype
+    def _starting_codes(
+        self, rounds: Rounds, rng: np.random.Generator
+    ) -> Callable[[Matrix, np.random.Generator], Floats]:
+        """Return what writes the codes of rows in the starting round."""
+        m, p = int(self.n_models), float(self.p)
         if isinstance(self.init, str):
-            if self.init == "kmeans":
-                return kmeans_codes(rows.X, m, rng)
-            return random_codes(rng, n, m, p, dtype)
-        codes = fitted_coding(self.init, rows.X, self.classes_[rows.y], rng).transform(rows.X)
-        if codes.shape[1] != m:
+            if self.init == "random":
+                return lambda X, rng: random_codes(rng, X.shape[0], m, p, X.dtype)
+            means = fitted_kmeans(rounds.some().X, m, rng)
+            return lambda X, rng: cluster_codes(means, X, m)
+        some = rounds.some()
+        coding = fitted_coding(self.init, some.X, self.classes_[some.y], rng)
+        n_codes = coding.transform(some.X[:1]).shape[1]
+        if n_codes != m:
             raise ValueError(
-                f"init={self.init!r} gives {codes.shape[1]} codes a row, but n_models={m}. Make "
-                "the two numbers the same."
+                f"init={self.init!r} gives {n_codes} codes a row, but n_models={m}. Make the two "
+                "numbers the same."
             )
-        codes = codes.toarray() if is_sparse(codes) else np.asarray(codes)
-        return onto_sphere(np.maximum(codes, 0).astype(dtype, copy=False), p)
+
+        def codes_of(X: Matrix, rng: np.random.Generator) -> Floats:
+            codes = coding.transform(X)
+            codes = codes.toarray() if is_sparse(codes) else np.asarray(codes)
+            return onto_sphere(np.maximum(codes, 0).astype(X.dtype, copy=False), p)
+
+        return codes_of
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> CCCPStream:
         solver = CCCP(rows.X, len(self.classes_), self._settings(1.0, len(rows.y)))

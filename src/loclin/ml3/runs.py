@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
 
 from loclin.engine.averaging import DescentModels
 from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.procedure import Procedure
 from loclin.engine.streams import Stream
-from loclin.ml3.cccp import CCCP, random_codes, rows_by_class
+from loclin.engine.rounds import Rounds
+from loclin.ml3.cccp import CCCP, random_codes
 
 # Rows of a stream learned at once: at most so many share one refresh of the codes.
 _STREAM_BLOCK = 10_000
@@ -22,39 +26,43 @@ class CCCPFit(Procedure):
     Parameters
     ----------
     solver : CCCP
-    rows : Rows
+    rounds : Rounds
     rng : Generator
-    t_start, t_pass : float
-        Step counter at the start, and what each pass adds to it.
-    codes : ndarray of shape (n, m), default=None
-        Codes of a starting pass, before the first iteration; overwritten later.
-    n_passes : int, default=0
-        Passes done before.
+    t_start, s0 : float
+        Step counter at the start, and what each row adds to it.
+    start : callable, default=None
+        ``start(X, rng)`` returns codes of rows for a starting round, before the first iteration.
     """
 
     gap = None  # the procedure knows none
 
-    def __init__(self, solver: CCCP, rows: Rows, rng: np.random.Generator, t_start: float,
-                 t_pass: float, codes: Floats | None = None,
-                 n_passes: int = 0) -> None:  # fmt: skip
-        self.solver, self.rows, self.rng = solver, rows, rng
-        self.t_start, self.t_pass, self.n_passes = t_start, t_pass, n_passes
-        self.by_class = rows_by_class(rows.y, solver.n_scorers)
-        self.codes = codes
+    def __init__(
+        self, solver: CCCP, rounds: Rounds, rng: np.random.Generator, t_start: float, s0: float,
+        start: Callable[[Matrix, np.random.Generator], Floats] | None = None,
+    ) -> None:  # fmt: skip
+        self.solver, self.rounds, self.rng = solver, rounds, rng
+        self.t_start, self.s0, self.start = t_start, s0, start
 
     def iterate(self, *, average: bool) -> float:
-        """Freeze the codes of the true classes, and pass once over the rows."""
-        X, y, weights, _ = self.rows
-        solver = self.solver
-        if self.codes is None:
-            self.codes = np.empty((len(y), solver.n_models), X.dtype)
-        elif not self.n_passes:
-            solver.t = self.t_start
-            solver.start(X, y, weights, self.codes, self.rng)
-            self.n_passes = 1
-        solver.t = self.t_start + self.n_passes * self.t_pass
-        self.n_passes += 1
-        return solver.iterate(X, y, weights, self.by_class, self.codes, self.rng, average=average)
+        """Freeze the codes of the true classes, and pass once over the rows of a round."""
+        if self.start is not None:
+            for part in self._parts():
+                self.solver.start(*part[:3], self.start(part.X, self.rng), self.rng)
+            self.start = None
+        total, n = 0.0, 0
+        for part in self._parts():
+            objective = self.solver.iterate(*part[:3], self.rng, average=average)
+            total += len(part.y) * objective
+            n += len(part.y)
+        return total / n
+
+    def _parts(self) -> Iterator[Rows]:
+        """Yield the rows of the next round, at the steps that they are to take."""
+        passed = self.rounds.passed
+        for part in self.rounds.next():
+            self.solver.t = self.t_start + passed * self.rounds.pace * self.s0
+            passed = self.rounds.passed
+            yield part
 
     @property
     def products(self) -> float:
@@ -63,7 +71,7 @@ class CCCPFit(Procedure):
 
     def result(self, *, final: bool = False) -> DescentModels:
         """Return the model as it stands."""
-        return self.solver.fitted(self.n_passes * len(self.rows.y), *self.solver.current())
+        return self.solver.fitted(self.rounds.passed, *self.solver.current())
 
 
 class CCCPStream(Stream):
@@ -96,20 +104,23 @@ class CCCPStream(Stream):
         if starting:
             codes = random_codes(self.rng, *shape, solver.settings.p, X.dtype)
             return solver.start(X, y, weights, codes, self.rng)
-        codes = np.empty(shape, X.dtype)
-        by_class = rows_by_class(y, solver.n_scorers)
-        objective = solver.iterate(X, y, weights, by_class, codes, self.rng, average=True)
+        objective = solver.iterate(X, y, weights, self.rng, average=True)
         self.fold(len(y))
         return objective
 
 
-def kmeans_codes(X: Matrix, n_models: int, rng: np.random.Generator) -> Floats:
-    """Return one-hot codes by the clusters of k-means (at most one cluster a row)."""
+def fitted_kmeans(X: Matrix, n_models: int, rng: np.random.Generator) -> Any:
+    """Return k-means, fitted to the rows (at most one cluster a row)."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     n = X.shape[0]
     kind = KMeans if n <= 10_000 else MiniBatchKMeans
     means = kind(n_clusters=min(n_models, n), n_init=1, random_state=int(rng.integers(2**31 - 1)))
-    codes = np.zeros((n, n_models), X.dtype)
-    codes[np.arange(n), means.fit_predict(X)] = 1
+    return means.fit(X)
+
+
+def cluster_codes(means: Any, X: Matrix, n_models: int) -> Floats:
+    """Return one-hot codes of rows by their clusters."""
+    codes = np.zeros((X.shape[0], n_models), X.dtype)
+    codes[np.arange(len(codes)), means.predict(X)] = 1
     return codes

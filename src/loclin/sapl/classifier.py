@@ -91,6 +91,11 @@ class SAPLClassifier(LocallyLinearClassifier):
     max_iter : int, default=1000
         Most passes over the rows, after five with the anchors at rest (the LL-SVM of equation 20).
         With the default `tol` most fits need 20 to 60.
+    round_rows : int or None, default=50_000
+        Rows of an iteration where there are more: `fit` then learns as from a stream (see the
+        notes), an iteration taking the next so many rows of one shuffled pass after another, at
+        least one whole pass in `max_iter` iterations. None takes all rows in every iteration, as
+        the paper does: on 10^6 rows that is {x}.
     tol : float, default=1e-3
         Passes end when the objective (with early stopping: minus the held-out accuracy) has not
         fallen by `tol` for `n_iter_no_change` passes in a row; then come `average` more.
@@ -170,6 +175,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         alpha: float | str = "auto",
         penalize_intercept: bool = False,
         max_iter: int = 1000,
+        round_rows: int | None = 50_000,
         tol: float = 1e-3,
         n_iter_no_change: int = 5,
         batch_size: int | str = "auto",
@@ -194,6 +200,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         self.alpha = alpha
         self.penalize_intercept = penalize_intercept
         self.max_iter = max_iter
+        self.round_rows = round_rows
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
         self.batch_size = batch_size
@@ -238,13 +245,15 @@ class SAPLClassifier(LocallyLinearClassifier):
         return "partial_fit needs a number of anchors; n_anchors='auto' must see all rows."
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
-        solvers = self._solvers(rows, continued, rng)
-        passed = self.t_ if continued else 0
-        X, fits = self._views.of_models(rows.X), []
+        some = self._rounds(rows, rng).some()
+        solvers = self._solvers(some, continued, rng)
+        views, fits = self._views, []
+        seen = views(rows.X) if some is rows else None
         for k, (solver, own) in enumerate(zip(solvers, rng.spawn(len(solvers)), strict=True)):
-            self._schedule(solver, rows)
+            self._schedule(solver, some, len(rows.y))
             target = rows.y if self.share_anchors else one_against_rest(rows.y, k)
-            fits.append(SGDFit(solver, Rows(X, target, rows.weights), rows.X, own, passed))
+            rounds = self._rounds(rows._replace(y=target), own, self.t_ if continued else 0)
+            fits.append(SGDFit(solver, rounds, views, own, seen))
         return self._as_one(fits, rows.X.shape[1])
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
@@ -321,10 +330,10 @@ class SAPLClassifier(LocallyLinearClassifier):
     def _trial(self) -> dict[str, Any] | None:
         return {"n_anchors": None} if self.n_anchors == "auto" else {}
 
-    def _schedule(self, solver: SGD, rows: Rows) -> None:
-        """Set alpha, and the step that follows from it."""
-        norm2 = solver.mean_squared_norm(*self._views(rows.X))
-        alpha = self._strength(norm2, len(rows.y))
+    def _schedule(self, solver: SGD, some: Rows, n_samples: int) -> None:
+        """Set alpha, and the step that follows from it, by the norms of some of the rows."""
+        norm2 = solver.mean_squared_norm(*self._views(some.X))
+        alpha = self._strength(norm2, n_samples)
         solver.settings = solver.settings._replace(alpha=alpha)
         eta0 = stable_eta0(self.eta0, LOSSES[self.loss], solver.settings.batch_size)
         solver.t = step_offset(alpha, norm2, eta0)
@@ -359,7 +368,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             coding = self._coding(len(start), k, start).fit(learned.X)
             anchors = self._learned_anchors(learned, coding, 1 if models else AT_REST)
             solver = self._solver(learned, anchors, shared=True)
-            self._schedule(solver, learned)
+            self._schedule(solver, learned, len(learned.y))
             if models:
                 solver.set_models(models.local_coef, models.local_intercept)
             return solver

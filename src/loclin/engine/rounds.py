@@ -1,0 +1,71 @@
+"""The rows of an iteration: all of them, or the next of a shuffled pass where they are many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from loclin.engine.data import Rows
+
+# Rows that lie together in memory stay together when rows are shuffled: fetched one by one from
+# many rows, each waits for the memory.
+_PAGE = 64
+_BLOCK_PAGES = 40  # of the rows that are fetched at once
+
+
+class Rounds:
+    """Rows that a stochastic procedure takes a round at a time.
+
+    A pass takes the pages in an order of its own; the procedure shuffles the rows of a block. Steps
+    fall as if a round were all the rows: a row counts as many.
+
+    Parameters
+    ----------
+    rows : Rows
+    n_rows : int or None
+        Rows of a round, or a little more: whole blocks. None: all rows, in one block, untouched.
+    rng : Generator
+        Not used where a round is all rows.
+    passed : int, default=0
+        Rows passed before.
+    """
+
+    def __init__(
+        self, rows: Rows, n_rows: int | None, rng: np.random.Generator, passed: int = 0
+    ) -> None:
+        self.rows, self.rng, self.passed = rows, rng, passed
+        self.n_rows = n_rows
+        self.pace = 1.0 if n_rows is None else len(rows.y) / n_rows
+        self.to_come = np.empty(0, np.intp)  # pages of this pass
+
+    def next(self) -> Iterator[Rows]:
+        """Yield the rows of the next round, block by block."""
+        if self.n_rows is None:
+            self.passed += len(self.rows.y)
+            yield self.rows
+            return
+        n = 0
+        while n < self.n_rows:
+            block = self._next_block()
+            n += len(block.y)
+            self.passed += len(block.y)
+            yield block
+
+    def _next_block(self) -> Rows:
+        X, y, weights, _ = self.rows
+        if not len(self.to_come):
+            self.to_come = self.rng.permutation(-(-len(y) // _PAGE))
+        pages, self.to_come = np.split(self.to_come, [_BLOCK_PAGES])
+        some = (pages[:, None] * _PAGE + np.arange(_PAGE)).ravel()
+        some = some[some < len(y)]
+        return Rows(X[some], y[some], weights[some])
+
+    def some(self) -> Rows:
+        """Return rows to measure what steps depend on: a round drawn at random, or all."""
+        if self.n_rows is None:
+            return self.rows
+        X, y, weights, _ = self.rows
+        drawn = self.rng.choice(len(y), min(self.n_rows, len(y)), replace=False)
+        drawn = np.union1d(drawn, np.unique(y, return_index=True)[1])  # no class is left out
+        return Rows(X[drawn], y[drawn], weights[drawn])
