@@ -153,7 +153,7 @@ class SGDFit(Procedure):
             n_rows = len(part[2])
             total += n_rows * self.solver.iterate(*part, self.rng, average=average)
             n += n_rows
-        return total / n
+        return self.rounds.averaged(total / n)
 
     def _parts(self) -> Iterator[tuple[Any, Any, Labels, Floats]]:
         """Yield the rows of the next round as the solver takes them, at their steps."""

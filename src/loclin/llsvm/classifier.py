@@ -81,11 +81,11 @@ class LLSVMClassifier(LocallyLinearClassifier):
         free, for "sgd" only.
     max_iter : int, default=1000
         Most passes over the data.
-    round_rows : int or None, default=50_000
-        Rows of an iteration where there are more: `fit` then learns as from a stream (see the
-        notes), an iteration taking the next so many rows of one shuffled pass after another, at
-        least one whole pass in `max_iter` iterations. None takes all rows in every iteration, as
-        the paper does: on 10^6 rows that is {x}.
+    round_rows : int or None, default=100_000
+        Only "sgd". Rows of an iteration where there are more: it takes the next so many of one
+        shuffled pass after another, and all iterations together make a pass at least. Steps fall as
+        if there were two rounds of rows; the coding is learned from as many rows, and codes are
+        written block by block. None takes all rows in every iteration.
     tol : float, default=1e-3
         "dual_cd" stops when the duality gap of every score's problem is at most this part of its
         objective; "sgd" when the objective has not fallen by this much for `n_iter_no_change`
@@ -191,7 +191,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         alpha: float | str = "auto",
         penalize_intercept: bool = True,
         max_iter: int = 1000,
-        round_rows: int | None = 50_000,
+        round_rows: int | None = 100_000,
         tol: float = 1e-3,
         n_iter_no_change: int = 5,
         batch_size: int | str = "auto",

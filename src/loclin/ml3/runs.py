@@ -54,7 +54,7 @@ class CCCPFit(Procedure):
             objective = self.solver.iterate(*part[:3], self.rng, average=average)
             total += len(part.y) * objective
             n += len(part.y)
-        return total / n
+        return self.rounds.averaged(total / n)
 
     def _parts(self) -> Iterator[Rows]:
         """Yield the rows of the next round, at the steps that they are to take."""

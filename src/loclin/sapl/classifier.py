@@ -91,11 +91,11 @@ class SAPLClassifier(LocallyLinearClassifier):
     max_iter : int, default=1000
         Most passes over the rows, after five with the anchors at rest (the LL-SVM of equation 20).
         With the default `tol` most fits need 20 to 60.
-    round_rows : int or None, default=50_000
-        Rows of an iteration where there are more: `fit` then learns as from a stream (see the
-        notes), an iteration taking the next so many rows of one shuffled pass after another, at
-        least one whole pass in `max_iter` iterations. None takes all rows in every iteration, as
-        the paper does: on 10^6 rows that is {x}.
+    round_rows : int or None, default=100_000
+        Rows of an iteration where there are more: it takes the next so many of one shuffled pass
+        after another, and all iterations together make a pass at least. Steps fall as if there were
+        two rounds of rows; anchors start from as many rows. None takes all rows in every iteration,
+        as the paper does.
     tol : float, default=1e-3
         Passes end when the objective (with early stopping: minus the held-out accuracy) has not
         fallen by `tol` for `n_iter_no_change` passes in a row; then come `average` more.
@@ -175,7 +175,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         alpha: float | str = "auto",
         penalize_intercept: bool = False,
         max_iter: int = 1000,
-        round_rows: int | None = 50_000,
+        round_rows: int | None = 100_000,
         tol: float = 1e-3,
         n_iter_no_change: int = 5,
         batch_size: int | str = "auto",
