@@ -243,3 +243,11 @@ def test_an_extreme_bandwidth_is_the_nearest_anchor(rows):
     assert models[1].score(X, y) > 0.9
     codes = SoftAssignmentCoding(6, 3, bandwidth=1e300, random_state=0).fit(X.astype(np.float32))
     np.testing.assert_array_equal(codes.transform(X.astype(np.float32)).toarray().max(axis=1), 1)
+
+
+def test_anchors_below_what_rows_may_be():
+    # The means of small rows are smaller still.
+    rng = np.random.default_rng(0)
+    X, y = (rng.standard_normal((13, 2)) * 1e-12).astype(np.float32), np.arange(13) % 3
+    model = SAPLClassifier(n_neighbors=1, share_anchors=False, max_iter=2, random_state=0)
+    assert np.isfinite(model.fit(X, y).decision_function(X)).all()

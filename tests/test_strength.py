@@ -25,7 +25,8 @@ from loclin.sapl import classifier as sapl
 FACTORS = [0.25, 1.0, 4.0, 16.0, 64.0]
 MODELS = [
     ML3Classifier(4, max_iter=10, random_state=0),
-    LLSVMClassifier(random_state=0, max_iter=8),
+    LLSVMClassifier(SoftAssignmentCoding(8, 4), random_state=0, max_iter=8),
+    LLSVMClassifier(SoftAssignmentCoding(8, 4), solver="dual_cd", random_state=0, max_iter=8),
     SAPLClassifier(4, 4, max_iter=5, random_state=0),
     L3MClassifier(n_regions=2, n_restarts=2, max_iter=3, random_state=0),
 ]
@@ -51,9 +52,8 @@ def by_hand(model: Any, X: Any, y: Any, weights: Any, draws: int) -> float:
     for train, test in RepeatedStratifiedKFold(
         n_splits=3, n_repeats=draws, random_state=seed
     ).split(X, y):
-        parameters = model.get_params() | {"random_state": seed}
-        if isinstance(model, L3MClassifier):
-            parameters["n_restarts"] = 1
+        parameters = model.get_params(deep=False) | {"tol": 0, "n_iter_no_change": 99}
+        parameters |= {"n_restarts": 1} if isinstance(model, L3MClassifier) else {"average": 1}
         rule = type(model)(**parameters | {"alpha": "scale"})
         rule.fit(X[train], y[train], weights[train])
         for factor in FACTORS:
@@ -76,14 +76,63 @@ def by_hand(model: Any, X: Any, y: Any, weights: Any, draws: int) -> float:
 def test_auto_takes_the_factor_that_wins(model, name, monkeypatch):
     n, noise, held_out, draws = PROBLEMS[name]
     monkeypatch.setattr(strength, "HELD_OUT", held_out)
+    short = {"n_restarts": 1} if isinstance(model, L3MClassifier) else {}
+    trial = strength.Trial(short, model.max_iter, goes_on=False, most_draws=3)
+    monkeypatch.setattr(type(model), "_trial", lambda model, rows: trial)
     X, y = problem(n, noise)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, n)
     weights /= weights.mean()
-    rule = type(model)(**model.get_params() | {"alpha": "scale"}).fit(X, y, weights)
-    auto = type(model)(**model.get_params()).fit(X, y, weights)
+    rule = type(model)(**model.get_params(deep=False) | {"alpha": "scale"}).fit(X, y, weights)
+    auto = type(model)(**model.get_params(deep=False)).fit(X, y, weights)
     factor = auto.alpha_ / rule.alpha_
     assert factor == pytest.approx(by_hand(model, X, y, weights, draws))
     assert factor > 1 or name != "noisy" or not isinstance(model, ML3Classifier)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [ML3Classifier(random_state=0), LLSVMClassifier(random_state=0),
+     SAPLClassifier(random_state=0), L3MClassifier(random_state=0)],
+    ids=lambda model: type(model).__name__,
+)  # fmt: skip
+def test_defaults_take_more_where_labels_are_noisy(model):
+    for noise, few in ((0.5, True), (0.0, False)):
+        X, y = problem(300, noise)
+        auto, rule = (
+            type(model)(**model.get_params(deep=False) | {"alpha": alpha}).fit(X, y).alpha_
+            for alpha in ("auto", "scale")
+        )
+        assert auto > 3 * rule if few else auto < 20 * rule
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ML3Classifier(3, tol=0, n_iter_no_change=99, random_state=0),
+        LLSVMClassifier(tol=0, n_iter_no_change=99, random_state=0),
+        SAPLClassifier(6, 3, tol=0, n_iter_no_change=99, random_state=0),
+        SAPLClassifier(6, 3, share_anchors=False, tol=0, n_iter_no_change=99, random_state=0),
+        SAPLClassifier(6, 3, weights="constant", tol=0, n_iter_no_change=99, random_state=0),
+    ],
+    ids=["ml3", "llsvm", "sapl", "sapl own", "sapl constant"],
+)
+def test_a_weaker_strength_is_that_of_a_fit_that_goes_on(model):
+    """A fit that goes on with another alpha takes the same steps."""
+    X, y = problem(200, 0.3)
+    y = np.where(X[:, 0] > 1, "maybe", y)
+    first = type(model)(**model.get_params(deep=False) | {"alpha": 0.4, "max_iter": 3})
+    first.set_params(average=0, warm_start=True).fit(X, y)
+    labels = np.searchsorted(first.classes_, y).astype(np.int32)
+    learned = base.Rows(X, labels, np.ones(200))
+    begun = first._begin(learned, np.random.default_rng(7), True)
+    assert begun.weaken(0.25)
+    other = first.set_params(alpha=0.1)
+    expected = other._begin(learned, np.random.default_rng(7), True)
+    for _ in range(2):
+        assert begun.iterate(average=False) == pytest.approx(expected.iterate(average=False))
+    ours, theirs = begun.result(), expected.result()
+    assert ours.alpha == theirs.alpha == 0.1
+    np.testing.assert_allclose(ours.local_intercept, theirs.local_intercept, rtol=1e-8)
 
 
 def test_factor_of_few_and_of_many_rows():

@@ -31,7 +31,8 @@ from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.encode import Views
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.rows import rounds_of
+from loclin.fitting.strength import Trial, check_alpha
 
 # 1. The compiled half of the coder: a NamedTuple, and three functions for it.
 
@@ -211,8 +212,8 @@ class TwoGatesClassifier(LocallyLinearClassifier):
     def _stream_refusal(self) -> None:
         """Every parameter leaves a way to learn from a stream."""
 
-    def _trial(self) -> dict[str, Any]:
-        return {}
+    def _trial(self, rows: Rows) -> Trial:
+        return Trial({})
 
     def _solver(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> SGD:
         """Return the descent at its start, or where the fit before ended."""
@@ -240,7 +241,7 @@ class TwoGatesClassifier(LocallyLinearClassifier):
         solver.settings = solver.settings._replace(alpha=alpha)
         eta0 = stable_eta0(10.0, LOSSES[self.loss], solver.settings.batch_size)
         solver.t = step_offset(alpha, norm2, eta0)
-        rounds = self._rounds(rows, rng, self.t_ if continued else 0)
+        rounds = rounds_of(self, rows, rng, continued=continued)
         return SGDFit(solver, rounds, Views(coding=None, linear=True), rng)
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> SGDStream:

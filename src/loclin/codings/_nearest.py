@@ -164,6 +164,28 @@ class SoftAssignmentCoding(NearestCoding):
         else:
             self.bandwidth_ = min(float(self.bandwidth), float(np.finfo(X.dtype).max))
 
+    @classmethod
+    def fitted_with(cls, anchors: Floats, n_neighbors: int, bandwidth: float) -> Self:
+        """Return the coding by these anchors, fitted without rows.
+
+        Parameters
+        ----------
+        anchors : ndarray of shape (n_anchors, n_features)
+            Not copied.
+        n_neighbors : int
+        bandwidth : float
+
+        Returns
+        -------
+        coding : SoftAssignmentCoding
+        """
+        coding = cls(len(anchors), n_neighbors, bandwidth, anchors)
+        coding.anchors_, coding.n_features_in_ = anchors, anchors.shape[1]
+        coding.bandwidth_ = min(bandwidth, float(np.finfo(anchors.dtype).max))
+        coding._n_features_out = len(anchors)
+        coding._n_neighbors = min(n_neighbors, len(anchors))
+        return coding
+
     def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
         with np.errstate(over="ignore"):  # exp(-inf) is the 0 that is meant
             weights = np.exp(-self.bandwidth_ * (distances - distances[:, :1]))

@@ -62,6 +62,11 @@ class AveragedWeights(ABC):
     def products(self) -> float:
         """Multiply-adds of the largest product of a batch."""
 
+    def set_alpha(self, alpha: float) -> None:
+        """Set the L2 strength, and begin averaging anew."""
+        self.settings = self.settings._replace(alpha=alpha)
+        self.forget_average()
+
     def set_models(self, coef: Floats, intercept: Floats, extra: Floats | float = 0.0) -> Self:
         """Start from given models: (s, m, d), (s, m) and (s,)."""
         if coef.shape[1] != self.n_models:

@@ -66,6 +66,14 @@ class Procedure(Learning):
         """Run one iteration and return the objective; average its iterates if asked."""
 
 
+class Descent(Procedure):
+    """A procedure that can go on with less of a penalty."""
+
+    @abstractmethod
+    def weaken(self, ratio: float) -> bool:
+        """Go on with so much of the L2 strength; False where what it wraps cannot."""
+
+
 class StreamProcedure(Learning):
     """A procedure over rows that come once."""
 

@@ -20,7 +20,7 @@ from loclin.engine.averaging import AveragedWeights, DescentModels
 from loclin.engine.coders import Coder, Given
 from loclin.engine.codes import squared_norms
 from loclin.engine.data import Floats, Labels, Matrix, Rows
-from loclin.engine.procedure import Procedure
+from loclin.engine.procedure import Descent
 from loclin.engine.rounds import Rounds
 from loclin.engine.rows import compiled_form
 from loclin.engine.sgd_pass import PassSettings, sgd_pass, sgd_pass_in_memory
@@ -112,7 +112,7 @@ class SGD(AveragedWeights):
         self.coder.forget_average()
 
 
-class SGDFit(Procedure):
+class SGDFit(Descent):
     """The descent over rows held in memory.
 
     Parameters
@@ -154,6 +154,13 @@ class SGDFit(Procedure):
             total += n_rows * self.solver.iterate(*part, self.rng, average=average)
             n += n_rows
         return self.rounds.averaged(total / n)
+
+    def weaken(self, ratio: float) -> bool:
+        """Go on with so much of the L2 strength: the first step would be what it was."""
+        self.solver.set_alpha(ratio * self.solver.settings.alpha)
+        self.t_start /= ratio
+        self.solver.t = self.t_start + self.rounds.passed * self.rounds.pace
+        return True
 
     def _parts(self) -> Iterator[tuple[Any, Any, Labels, Floats]]:
         """Yield the rows of the next round as the solver takes them, at their steps."""

@@ -22,7 +22,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from loclin.engine.data import Rows
 from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
-from loclin.engine.rounds import Rounds
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.scores import combine_models, difference, winners
 from loclin.engine.threads import threads_for
@@ -38,7 +37,7 @@ from loclin.fitting.iterations import accuracy_with, warn_of_gap
 from loclin.fitting.rescaled import Rescaled, multiplied, multiplier_for
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh
 from loclin.fitting.stored import Stored, go_on, so_far
-from loclin.fitting.strength import chosen_factor
+from loclin.fitting.strength import Trial, chosen_factor
 from loclin.fitting.targets import (
     class_weights,
     classes_of_stream,
@@ -101,8 +100,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         """Tell why the parameters leave no way to learn from a stream; None where they do."""
 
     @abstractmethod
-    def _trial(self) -> dict[str, Any] | None:
-        """Return parameters of the fits that choose alpha on few rows; None: no such fits."""
+    def _trial(self, rows: Rows) -> Trial | None:
+        """Return how alpha is chosen on few rows; None: by the rule."""
 
     @abstractmethod
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
@@ -166,7 +165,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         rows = weigh(data, labels, self._class_weights(labels), sample_weight)
         del data, target, labels
         if not continued:
-            self._factor = chosen_factor(self, rows, self._trial(), self._seed())
+            self._factor = chosen_factor(self, rows, self._seed())
         held_out = None
         if self.early_stopping:
             rows, held_out = hold_out(rows, self.validation_fraction, self._seed())
@@ -355,12 +354,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         if self.batch_size == "auto":
             return auto_batch_size(n_samples)
         return min(int(self.batch_size), n_samples)
-
-    def _rounds(self, rows: Rows, rng: np.random.Generator, passed: int = 0) -> Rounds:
-        """Return the rows of the iterations: `max_iter` of them make a pass at least."""
-        n, size = len(rows.y), self.round_rows
-        many = size is not None and n > size
-        return Rounds(rows, max(int(size), -(-n // self.max_iter)) if many else None, rng, passed)
 
     def _is_fitted(self) -> bool:
         return "intercept_" in vars(self)

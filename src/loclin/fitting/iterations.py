@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from loclin.engine.data import Rows
-from loclin.engine.procedure import FittedModel, LocalModels, Procedure, StreamProcedure
+from loclin.engine.procedure import Descent, FittedModel, LocalModels, StreamProcedure
 from loclin.engine.scores import winners
 from loclin.fitting.targets import share_right
 
@@ -56,7 +56,7 @@ def warn_of_gap(gap: float | None, max_iter: int, tol: float) -> None:
         )
 
 
-class Constants(Procedure, StreamProcedure):
+class Constants(Descent, StreamProcedure):
     """A procedure over a column of ones: its weights are the constants that the models say.
 
     Parameters
@@ -87,6 +87,10 @@ class Constants(Procedure, StreamProcedure):
     def iterate(self, *, average: bool) -> float:
         """Run one iteration."""
         return self.inner.iterate(average=average)
+
+    def weaken(self, ratio: float) -> bool:
+        """Go on with so much of the L2 strength, if the procedure can."""
+        return isinstance(self.inner, Descent) and self.inner.weaken(ratio)
 
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from some more rows of a stream."""

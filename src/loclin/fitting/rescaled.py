@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from loclin.engine.data import Matrix, Rows, mean_squared_norm
-from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
+from loclin.engine.procedure import Descent, FittedModel, StreamProcedure
 
 # Rows with a mean squared norm between these are learned from as they are: those of unit norm are,
 # and pixels from 0 to 255.
@@ -43,7 +43,7 @@ def multiplied(rows: Rows, multiplier: float) -> Rows:
     return rows._replace(X=rows.X * rows.X.dtype.type(multiplier))
 
 
-class Rescaled(Procedure, StreamProcedure):
+class Rescaled(Descent, StreamProcedure):
     """A procedure over multiplied rows, whose models are those of the rows themselves.
 
     Parameters
@@ -73,6 +73,10 @@ class Rescaled(Procedure, StreamProcedure):
     def iterate(self, *, average: bool) -> float:
         """Run one iteration."""
         return self.inner.iterate(average=average)
+
+    def weaken(self, ratio: float) -> bool:
+        """Go on with so much of the L2 strength, if the procedure can."""
+        return isinstance(self.inner, Descent) and self.inner.weaken(ratio)
 
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from some more rows of a stream."""

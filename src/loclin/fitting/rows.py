@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from loclin.engine.data import Floats, Labels, Matrix, Rows
+from loclin.engine.rounds import Rounds
 from loclin.fitting.checks import check_weights
 
 # Rows scored by one product where the user leaves the choice to us.
@@ -89,6 +90,16 @@ class RunningMean(NamedTuple):
             places = rows.places(np.flatnonzero(kept))
             rows, weights = Rows(rows.X[kept], rows.y[kept], weights, places), weights[kept]
         return rows._replace(weights=weights.astype(rows.X.dtype))
+
+
+def rounds_of(
+    classifier: Any, rows: Rows, rng: np.random.Generator, *, continued: bool = False
+) -> Rounds:
+    """Return the rows of a classifier's iterations, all of which make a pass at least."""
+    size, passed = classifier.round_rows, classifier.t_ if continued else 0
+    if size is None or len(rows.y) <= size:
+        return Rounds(rows, None, rng, passed)
+    return Rounds(rows, max(int(size), -(-len(rows.y) // classifier.max_iter)), rng, passed)
 
 
 def can_hold_out(rows: Rows, fraction: float) -> bool:

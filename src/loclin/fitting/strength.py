@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from copy import copy
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from loclin.engine.data import Floats, Rows
-from loclin.engine.scores import block_rows
+from loclin.engine.procedure import Descent
+from loclin.engine.scores import block_rows, winners
 from loclin.engine.threads import threads_for
 from loclin.fitting.checks import check_number
 
@@ -17,10 +20,31 @@ NAMES = ("auto", "scale")
 FACTORS = (0.25, 1.0, 4.0, 16.0, 64.0)
 FEW_ROWS = 50, 2000  # cross-validated from so many rows to so many
 FOLDS = 3
-HELD_OUT = 2000  # rows held out in all, in so many draws of the folds as that takes ...
-MOST_DRAWS = 3  # ... and no more
+HELD_OUT = 2000  # rows held out in all, in so many draws of the folds as that takes
 SIGMAS = 1.0  # a lead that is no chance
-TRIAL = {"class_weight": None, "early_stopping": False, "warm_start": False, "verbose": 0}
+
+
+class Trial(NamedTuple):
+    """Fits that tell strengths apart, at the price of a fit or so for all of them.
+
+    Parameters
+    ----------
+    parameters : dict
+        Those that differ from the model's.
+    n_iterations : int, default=3
+        Of each strength; the last is averaged. On 13 sets of training rows, three choose as well
+        as all of a fit.
+    goes_on : bool, default=True
+        Whether each strength starts where the next stronger ended. From the weakest to the
+        strongest instead, the choice is worse than the rule.
+    most_draws : int, default=1
+        Of the folds.
+    """
+
+    parameters: dict[str, Any]
+    n_iterations: int = 3
+    goes_on: bool = True
+    most_draws: int = 1
 
 
 def check_alpha(alpha: Any) -> None:
@@ -30,31 +54,32 @@ def check_alpha(alpha: Any) -> None:
                      hint='or "auto" or "scale"')  # fmt: skip
 
 
-def chosen_factor(model: Any, rows: Rows, trial: dict[str, Any] | None, seed: int) -> float:
+def chosen_factor(model: Any, rows: Rows, seed: int) -> float:
     """Return the factor on the rule's strength that errs least in cross-validation.
 
     Where labels are noisy and rows few, the rule's strength is too weak by more than ten times;
     from a few thousand rows on it is right. Another factor than 1 must win by more than chance:
     its wins less its losses, row by row, exceed `SIGMAS` of their standard deviations.
     """
-    if model.alpha != "auto" or trial is None:
+    if model.alpha != "auto":
         return 1.0
     if not FEW_ROWS[0] <= len(rows.y) <= FEW_ROWS[1] or np.bincount(rows.y).min() < FOLDS:
         return 1.0
-    parameters = model.get_params(deep=False) | TRIAL | trial | {"random_state": seed}
-    draws = min(MOST_DRAWS, -(-HELD_OUT // len(rows.y)))
+    trial = model._trial(rows)
+    if trial is None:
+        return 1.0
+    draws = min(trial.most_draws, -(-HELD_OUT // len(rows.y)))
     folds = RepeatedStratifiedKFold(n_splits=FOLDS, n_repeats=draws, random_state=seed)
-    labels = model.classes_[rows.y]
     wins = np.zeros((len(FACTORS), len(rows.y)))
     n_products = float(block_rows(1, rows.X.dtype.itemsize)) * rows.X.shape[1]  # of a prediction
-    with threads_for(n_products), warnings.catch_warnings():
+    with threads_for(n_products), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # the fit itself gives them
         try:
             for train, test in folds.split(rows.y, rows.y):
-                wins[:, test] += fold_wins(type(model), parameters, rows, labels, train, test)
+                wins[:, test] += fold_wins(model, rows, trial, seed, train, test)
         except ValueError:
-            # Two thirds of the rows may be too few for what all allow, or the weakest alpha let
-            # training overflow. What is wrong with the parameters, the fit itself will say.
+            # Two thirds of the rows may be too few for what all allow. What is wrong with the
+            # parameters, the fit itself will say.
             return 1.0
     gains, spreads = wins.sum(axis=1), np.linalg.norm(wins, axis=1)
     gains[gains <= SIGMAS * spreads] = 0.0
@@ -62,14 +87,24 @@ def chosen_factor(model: Any, rows: Rows, trial: dict[str, Any] | None, seed: in
 
 
 def fold_wins(
-    kind: Any, parameters: dict[str, Any], rows: Rows, labels: Any, train: Any, test: Any
+    model: Any, rows: Rows, trial: Trial, seed: int, train: NDArray[Any], test: NDArray[Any]
 ) -> Floats:
     """Return by factor and row held out: its weight if right where factor 1 is wrong, or less."""
-    right: dict[float, Any] = {}
-    alpha: Any = "scale"
-    for factor in sorted(FACTORS, key=lambda factor: factor != 1):  # 1 first, which tells alpha
-        model = kind(**parameters | {"alpha": alpha if factor == 1 else factor * alpha})
-        model.fit(rows.X[train], labels[train], rows.weights[train])
-        alpha = model.alpha_ if factor == 1 else alpha
-        right[factor] = rows.weights[test] * (model.predict(rows.X[test]) == labels[test])
+    weights = rows.weights[train] / rows.weights[train].mean()
+    learned = Rows(rows.X[train], rows.y[train], weights)
+    X, y, weights = rows.X[test], rows.y[test], rows.weights[test]
+    tried = copy(model)
+    vars(tried).update(trial.parameters, alpha="scale", max_iter=trial.n_iterations)
+    tried._factor = max(FACTORS)
+    right: dict[float, Floats] = {}
+    procedure: Any = None
+    for factor in sorted(FACTORS, reverse=True):
+        ratio, tried._factor = factor / tried._factor, factor
+        descends = trial.goes_on and isinstance(procedure, Descent)
+        if not (descends and procedure.weaken(ratio)):
+            procedure = tried._begin(learned, np.random.default_rng(seed), False)
+        for done in range(1, trial.n_iterations + 1):
+            procedure.iterate(average=done == trial.n_iterations)
+        tried._adopt(procedure.result())
+        right[factor] = weights * (winners(tried._class_scores(X)) == y)
     return np.stack([right[factor] - right[1.0] for factor in FACTORS])

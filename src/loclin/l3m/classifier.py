@@ -21,12 +21,19 @@ from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_n_jobs, check_number, check_option
 from loclin.fitting.rows import can_hold_out, hold_out
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.strength import Trial, check_alpha
 from loclin.l3m.convex import ConvexFit, Problem
 from loclin.l3m.models import RegionalModels
 from loclin.l3m.online import Online, OnlineFit, OnlineRun, OnlineStream, Settings, Sums
 from loclin.l3m.outputs import Vector, block_products, occurring_columns
-from loclin.l3m.refined import SCHEDULE, Annealing, RefinedFit, best_number, draw_partition
+from loclin.l3m.refined import (
+    PASSES,
+    SCHEDULE,
+    Annealing,
+    RefinedFit,
+    best_number,
+    draw_partition,
+)
 from loclin.l3m.rules import region_rules
 
 _REGIONS = 6  # the paper's number
@@ -153,6 +160,7 @@ class L3MClassifier(LocallyLinearClassifier):
     """
 
     average, batch_size = 0, 1  # neither is a parameter here
+    _passes = PASSES  # of a round
     _scores_tell_finite = True
     _multiplies_features = True
     _alpha_unit = 0.4  # by cross-validation (docs/design.md)
@@ -222,9 +230,13 @@ class L3MClassifier(LocallyLinearClassifier):
             return "partial_fit needs a number of regions; 'auto' must see all rows."
         return None
 
-    def _trial(self) -> dict[str, Any] | None:
+    def _trial(self, rows: Rows) -> Trial | None:
+        if self.solver == "convex":
+            return None
         given = {} if self.n_regions != "auto" else {"n_regions": None}
-        return None if self.solver == "convex" else {"n_restarts": 1} | given
+        # each strength anneals a partition of its own: that of another is no good
+        short = {"n_restarts": 1, "_passes": 12}
+        return Trial(short | given, n_iterations=4, goes_on=False)
 
     @property
     def _n_restarts(self) -> int:
@@ -265,7 +277,7 @@ class L3MClassifier(LocallyLinearClassifier):
             return RefinedFit(annealing, v, n_rounds=n_rounds)
         partition = self._best_partition(rows, rng, alpha)
         annealing = self._annealing(alpha, occurring_columns(rows.X))(rows, len(partition))
-        return RefinedFit(annealing, annealing.start(partition))
+        return RefinedFit(annealing, annealing.start(partition), n_passes=self._passes)
 
     def _start_online(
         self, rows: Rows, rng: np.random.Generator, alpha: float, continued: bool

@@ -56,7 +56,7 @@ SCHEDULE = (
     Stage(32.0, 0.05),
 )
 _HARD = Stage(1e12, 1.0)
-_PASSES = 30  # of a round
+PASSES = 30  # of a round
 _TRIAL_PASSES, _TRIAL_ROWS = 15, 2000  # of a round, when starts are compared
 _GAIN = 0.02  # held-out risk must fall by this part of it to pay for more regions ...
 _SMALL = 0.1  # ... or of this, where it is smaller
@@ -96,7 +96,7 @@ class Annealing:
         self.outputs = Outputs(rows.X, n_regions, n_scorers, mean, columns=columns)
 
     def descend(
-        self, v: Vector, stage: Stage, n_passes: int = _PASSES, *, partition: bool = True
+        self, v: Vector, stage: Stage, n_passes: int = PASSES, *, partition: bool = True
     ) -> tuple[Vector, float]:
         """Return where the descent from `v` leads, and the objective there.
 
@@ -119,7 +119,7 @@ class Annealing:
             return minimise_in_span(outputs, kernel, penalties, v, limits)
         return minimise(outputs.penalized(kernel, penalties), v, limits)
 
-    def refit(self, v: Vector, n_passes: int = _PASSES) -> tuple[Vector, float]:
+    def refit(self, v: Vector, n_passes: int = PASSES) -> tuple[Vector, float]:
         """Descend with the partition hard and at rest."""
         return self.descend(v, _HARD, n_passes, partition=False)
 
@@ -155,12 +155,17 @@ class RefinedFit(Procedure):
         Where it starts.
     n_rounds : int, default=0
         Rounds done before; after those of the schedule the partition is hard.
+    n_passes : int, default=30
+        Of a round, at most.
     """
 
     gap = None  # the procedure knows none
 
-    def __init__(self, annealing: Annealing, v: Vector, *, n_rounds: int = 0) -> None:
+    def __init__(
+        self, annealing: Annealing, v: Vector, *, n_rounds: int = 0, n_passes: int = PASSES
+    ) -> None:
         self.annealing, self.v, self.n_rounds = annealing, v, n_rounds
+        self.n_passes = n_passes
 
     @property
     def products(self) -> float:
@@ -170,9 +175,10 @@ class RefinedFit(Procedure):
     def iterate(self, *, average: bool) -> float:
         """Descend with the sharpness of the next round. Return the objective."""
         if self.n_rounds < len(SCHEDULE):
-            self.v, objective = self.annealing.descend(self.v, SCHEDULE[self.n_rounds])
+            stage = SCHEDULE[self.n_rounds]
+            self.v, objective = self.annealing.descend(self.v, stage, self.n_passes)
         else:
-            self.v, objective = self.annealing.refit(self.v)
+            self.v, objective = self.annealing.refit(self.v, self.n_passes)
         self.n_rounds += 1
         return objective
 

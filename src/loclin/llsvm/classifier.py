@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.frozen import FrozenEstimator
 
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
+from loclin.engine.rounds import Rounds
 from loclin.engine.schedule import stable_eta0, step_offset
 from loclin.engine.scores import coded_scores
-from loclin.engine.rounds import Rounds
 from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
 from loclin.engine.sgd_pass import PassSettings
 from loclin.engine.targets import signs_of
@@ -30,7 +31,8 @@ from loclin.fitting.encode import (
 )
 from loclin.fitting.iterations import Constants
 from loclin.fitting.rescaled import multiplied
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.rows import rounds_of
+from loclin.fitting.strength import Trial, check_alpha
 from loclin.llsvm.dual import BinaryDual, CompetingDual, DualFit, DualProblem
 
 
@@ -268,12 +270,16 @@ class LLSVMClassifier(LocallyLinearClassifier):
             return None
         return f"partial_fit needs solver='sgd'; solver={self.solver!r} must see all rows."
 
-    def _trial(self) -> dict[str, Any]:
-        return {}
+    def _trial(self, rows: Rows) -> Trial:
+        if self.coding is not None:
+            return Trial({})
+        # the anchors of all rows: they know no labels
+        coding = _default_coding(len(rows.y)).set_params(random_state=self._seed())
+        return Trial({"coding": FrozenEstimator(coding.fit(rows.X))})
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         whole = self.solver == "dual_cd"
-        rounds = Rounds(rows, None, rng) if whole else self._rounds(rows, rng)
+        rounds = Rounds(rows, None, rng) if whole else rounds_of(self, rows, rng)
         some = rounds.some()
         if not continued:
             self._fit_coding(some, rng)

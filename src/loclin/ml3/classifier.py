@@ -16,7 +16,8 @@ from loclin.engine.scores import pooled_scores, pooling_codes
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import check_coding, fitted_coding
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.rows import rounds_of
+from loclin.fitting.strength import Trial, check_alpha
 from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
 from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes, fitted_kmeans
 from loclin.projections import dual_exponent
@@ -229,8 +230,8 @@ class ML3Classifier(LocallyLinearClassifier):
     def _stream_refusal(self) -> None:
         """Every parameter leaves a way to learn from a stream."""
 
-    def _trial(self) -> dict[str, Any]:
-        return {}
+    def _trial(self, rows: Rows) -> Trial:
+        return Trial({}, most_draws=2)
 
     def _settings(self, alpha: float, n_samples: int) -> CCCPSettings:
         return CCCPSettings(
@@ -247,7 +248,7 @@ class ML3Classifier(LocallyLinearClassifier):
         n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
         alpha = self._strength(norm2, n)
         solver = CCCP(rows.X, len(self.classes_), self._settings(alpha, n))
-        rounds = self._rounds(rows, rng, self.t_ if continued else 0)
+        rounds = rounds_of(self, rows, rng, continued=continued)
         eta0 = self.eta0 if rounds.n_rows is None else self.eta0 / 10
         schedule = step_offset(alpha, norm2, eta0), float(self.s0)
         if continued:

@@ -9,9 +9,9 @@ import numpy as np
 
 from loclin.engine.averaging import DescentModels
 from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
-from loclin.engine.procedure import Procedure
-from loclin.engine.streams import Stream
+from loclin.engine.procedure import Descent
 from loclin.engine.rounds import Rounds
+from loclin.engine.streams import Stream
 from loclin.ml3.cccp import CCCP, random_codes
 
 # Rows of a stream learned at once: at most so many share one refresh of the codes.
@@ -20,7 +20,7 @@ _STREAM_BLOCK = 10_000
 _STREAM_START = 20
 
 
-class CCCPFit(Procedure):
+class CCCPFit(Descent):
     """ML3's iterations over rows held in memory.
 
     Parameters
@@ -55,6 +55,12 @@ class CCCPFit(Procedure):
             total += len(part.y) * objective
             n += len(part.y)
         return self.rounds.averaged(total / n)
+
+    def weaken(self, ratio: float) -> bool:
+        """Go on with so much of the L2 strength: the first step would be what it was."""
+        self.solver.set_alpha(ratio * self.solver.settings.alpha)
+        self.t_start /= ratio
+        return True
 
     def _parts(self) -> Iterator[Rows]:
         """Yield the rows of the next round, at the steps that they are to take."""

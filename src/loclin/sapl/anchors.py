@@ -22,7 +22,7 @@ from loclin.codings import SoftAssignmentCoding
 from loclin.engine.averaging import DescentModels
 from loclin.engine.coders import Coder
 from loclin.engine.data import Floats, Labels, Rows, is_sparse
-from loclin.engine.procedure import Procedure, StreamProcedure
+from loclin.engine.procedure import Descent, StreamProcedure
 from loclin.engine.rows import compiled_form
 from loclin.fitting.encode import encode
 from loclin.sapl.kernels import MovingAnchors
@@ -78,9 +78,13 @@ class LearnedAnchors(Coder):
         self.history[:] = history
         return self
 
+    def _coding(self) -> SoftAssignmentCoding:
+        bandwidth = float(self.bandwidth[0])
+        return SoftAssignmentCoding.fitted_with(self.V, self.n_neighbors, bandwidth)
+
     def codes(self, Z: Any) -> Any:
         """Codes of rows, by the anchors as they stand."""
-        return encode(soft_assignment(self.V, self.n_neighbors, float(self.bandwidth[0])), Z)
+        return encode(self._coding(), Z)
 
     def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> MovingAnchors:
         """Return the anchors as a pass takes them: for sparse rows feature by feature."""
@@ -144,13 +148,7 @@ class LearnedAnchors(Coder):
         )
 
 
-def soft_assignment(anchors: Floats, n_neighbors: int, bandwidth: float) -> SoftAssignmentCoding:
-    """Return the coding by these anchors, fitted."""
-    coding = SoftAssignmentCoding(len(anchors), n_neighbors, bandwidth, anchors)
-    return coding.fit(anchors)
-
-
-class ByScorer(Procedure, StreamProcedure):
+class ByScorer(Descent, StreamProcedure):
     """Fits, or streams, of one scorer each, run as one.
 
     Parameters
@@ -173,6 +171,10 @@ class ByScorer(Procedure, StreamProcedure):
     def iterate(self, *, average: bool) -> float:
         """Pass over the rows once."""
         return self._total(delayed(part.iterate)(average=average) for part in self.parts)
+
+    def weaken(self, ratio: float) -> bool:
+        """Go on with so much of the L2 strength, if the procedure can."""
+        return all(part.weaken(ratio) for part in self.parts)
 
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from rows of a stream; return the objective over them."""

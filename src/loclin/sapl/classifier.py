@@ -22,15 +22,14 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_n_jobs, check_number, check_option
 from loclin.fitting.encode import Views, encode, fitted_coding
 from loclin.fitting.iterations import Constants
-from loclin.fitting.rows import hold_out
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.rows import hold_out, rounds_of
+from loclin.fitting.strength import Trial, check_alpha
 from loclin.sapl.anchors import (
     AT_REST,
     AnchoredModels,
     ByScorer,
     LearnedAnchors,
     one_against_rest,
-    soft_assignment,
 )
 from loclin.sapl.growth import enough_anchors
 
@@ -245,14 +244,14 @@ class SAPLClassifier(LocallyLinearClassifier):
         return "partial_fit needs a number of anchors; n_anchors='auto' must see all rows."
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
-        some = self._rounds(rows, rng).some()
+        some = rounds_of(self, rows, rng).some()
         solvers = self._solvers(some, continued, rng)
         views, fits = self._views, []
         seen = views(rows.X) if some is rows else None
         for k, (solver, own) in enumerate(zip(solvers, rng.spawn(len(solvers)), strict=True)):
             self._schedule(solver, some, len(rows.y))
             target = rows.y if self.share_anchors else one_against_rest(rows.y, k)
-            rounds = self._rounds(rows._replace(y=target), own, self.t_ if continued else 0)
+            rounds = rounds_of(self, rows._replace(y=target), own, continued=continued)
             fits.append(SGDFit(solver, rounds, views, own, seen))
         return self._as_one(fits, rows.X.shape[1])
 
@@ -327,8 +326,13 @@ class SAPLClassifier(LocallyLinearClassifier):
         X = self._views.of_models(rows.X[:1])
         return SGD(X, n_scorers, len(anchors.V), settings, anchors)
 
-    def _trial(self) -> dict[str, Any] | None:
-        return {"n_anchors": None} if self.n_anchors == "auto" else {}
+    def _trial(self, rows: Rows) -> Trial:
+        parameters: dict[str, Any] = {"n_anchors": None} if self.n_anchors == "auto" else {}
+        if self.n_anchors is None and self.anchors == "kmeans":
+            # the anchors of all rows: they know no labels
+            rng = np.random.default_rng(self._seed())
+            parameters["anchors"] = self._starting_coding(rows, rng).anchors_
+        return Trial(parameters)
 
     def _schedule(self, solver: SGD, some: Rows, n_samples: int) -> None:
         """Set alpha, and the step that follows from it, by the norms of some of the rows."""
@@ -388,7 +392,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         """Codings of the scorers; one where they share the anchors."""
         anchors = self.anchors_.reshape(-1, *self.anchors_.shape[-2:])
         return [
-            soft_assignment(of_scorer, self._n_neighbors, float(bandwidth))
+            SoftAssignmentCoding.fitted_with(of_scorer, self._n_neighbors, float(bandwidth))
             for of_scorer, bandwidth in zip(anchors, np.ravel(self.bandwidth_), strict=True)
         ]
 

@@ -11,12 +11,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from loclin.codings import SoftAssignmentCoding
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD
 from loclin.engine.sgd_pass import row_losses
 from loclin.fitting.encode import encode
-from loclin.sapl.anchors import AnchoredModels, soft_assignment
+from loclin.sapl.anchors import AnchoredModels
 
 _PASSES = 10  # over the rows, with each number of anchors; the last two are averaged
 _GROWTH = 2  # anchors of a stage over those of the one before
@@ -76,7 +77,8 @@ def losses_and_codes(
 ) -> tuple[Floats, Any]:
     """Losses of the rows, summed over the scorers, and their codes."""
     coder: Any = solver.coder
-    coding = soft_assignment(models.anchors, coder.n_neighbors, float(models.bandwidth))
+    bandwidth = float(models.bandwidth)
+    coding = SoftAssignmentCoding.fitted_with(models.anchors, coder.n_neighbors, bandwidth)
     codes = sparse.csr_matrix(encode(coding, rows.X))
     scores = coded_scores(view(rows.X), codes, models.local_coef, models.local_intercept)
     out = np.empty(len(rows.y))

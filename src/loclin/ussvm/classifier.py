@@ -238,7 +238,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     def _stream_refusal(self) -> None:
         """Return None: every model learns from a stream."""
 
-    def _trial(self) -> None:
+    def _trial(self, rows: Rows) -> None:
         """Return None: alpha is a number."""
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:

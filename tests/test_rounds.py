@@ -1,0 +1,120 @@
+"""Many rows: an iteration takes a round of them."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from loclin import LLSVMClassifier, ML3Classifier, SAPLClassifier
+from loclin.codings import SoftAssignmentCoding
+from loclin.engine.data import Rows
+from loclin.engine.rounds import Rounds
+
+KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
+
+
+def sines(n, seed=0):
+    X = np.random.default_rng(seed).standard_normal((n, 4))
+    return X, np.where(np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2] / 2 > 0, "yes", "no")
+
+
+MODELS = {
+    "ml3": ML3Classifier(8, random_state=0),
+    "ml3 kmeans": ML3Classifier(8, init="kmeans", random_state=0),
+    "ml3 coding": ML3Classifier(8, init=SoftAssignmentCoding(8, 3), random_state=0),
+    "llsvm": LLSVMClassifier(SoftAssignmentCoding(30, 4), random_state=0),
+    "llsvm constant": LLSVMClassifier(
+        SoftAssignmentCoding(60, 4), weights="constant", bias="global", random_state=0
+    ),
+    "sapl": SAPLClassifier(12, 4, max_iter=60, random_state=0),
+    "sapl own": SAPLClassifier(12, 4, share_anchors=False, max_iter=60, random_state=0),
+}
+
+
+def rows_of(n):
+    return Rows(np.arange(2.0 * n).reshape(n, 2), np.arange(n, dtype=np.int32), np.ones(n))
+
+
+@pytest.mark.parametrize(("n", "n_rows"), [(10_000, 3000), (9_999, 1), (300, 64), (65, 10)])
+def test_passes_take_every_row_once_in_another_order(n, n_rows):
+    rounds, seen, orders = Rounds(rows_of(n), n_rows, np.random.default_rng(0)), [], []
+    while len(orders) < 3:
+        parts = list(rounds.next())
+        assert sum(len(part.y) for part in parts) >= n_rows
+        seen += [part.y for part in parts]
+        for part in parts:
+            np.testing.assert_array_equal(part.X[:, 0], 2.0 * part.y)
+        found = np.concatenate(seen)
+        if len(found) >= n:
+            np.testing.assert_array_equal(np.sort(found[:n]), np.arange(n))
+            orders.append(found[:n])
+            seen = [found[n:]]
+    assert n <= 65 or not np.array_equal(orders[0], orders[1])
+
+
+def test_few_rows_are_left_as_they_are():
+    rows, rng = rows_of(100), np.random.default_rng(0)
+    rounds = Rounds(rows, None, rng)
+    assert [part is rows for part in rounds.next()] == [True]
+    assert rounds.some() is rows
+    assert rounds.passed == 100
+    assert rounds.averaged(3.0) == 3.0
+    assert rng.bit_generator.state == np.random.default_rng(0).bit_generator.state
+
+
+def test_some_rows_leave_no_class_out():
+    y = np.zeros(5000, np.int32)
+    y[4321] = 1
+    some = Rounds(rows_of(5000)._replace(y=y), 10, np.random.default_rng(0)).some()
+    assert 10 <= len(some.y) <= 12
+    assert set(some.y) == {0, 1}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", MODELS)
+def test_rounds_learn_as_passes_do(name, kind):
+    X, y = sines(6000)
+    X_test, y_test = sines(2000, seed=1)
+    passes, rounds = (
+        type(MODELS[name])(
+            **MODELS[name].get_params(deep=False) | {"round_rows": size, "alpha": "scale"}
+        ).fit(KINDS[kind](X), y)
+        for size in (None, 2000)
+    )
+    assert rounds.score(X_test, y_test) > passes.score(X_test, y_test) - 0.02
+    assert rounds.score(X_test, y_test) > 0.9 or "constant" in name or "llsvm" in name
+    assert rounds.alpha_ == pytest.approx(passes.alpha_, rel=0.1)
+    assert rounds.t_ < 3 * passes.t_
+    coef, intercept = rounds.local_model(X_test[:5])
+    decision = rounds.decision_function(X_test[:5])
+    np.testing.assert_allclose(np.einsum("nd,nd->n", coef, X_test[:5]) + intercept, decision)
+
+
+def test_all_iterations_make_a_pass_at_least():
+    X, y = sines(9000)
+    model = ML3Classifier(2, max_iter=2, round_rows=1000, average=0, alpha="scale", random_state=0)
+    assert 9000 <= model.fit(X, y).t_ <= 3 * (4500 + 2560)  # the starting round is one of three
+
+
+def test_a_fit_in_rounds_goes_on():
+    X, y = sines(6000)
+    model = ML3Classifier(8, max_iter=20, round_rows=2000, warm_start=True, random_state=0)
+    before = model.fit(X, y).t_
+    objective = model.objective_[-1]
+    model.fit(X, y)
+    assert model.t_ > before
+    assert model.objective_[-1] < objective
+
+
+def test_sorted_rows_are_shuffled():
+    X, y = sines(6000)
+    order = np.argsort(y, kind="stable")
+    X_test, y_test = sines(2000, seed=1)
+    model = ML3Classifier(8, round_rows=2000, random_state=0).fit(X[order], y[order])
+    assert model.score(X_test, y_test) > 0.93
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, "all"])
+def test_bad_round_rows(size):
+    for model in MODELS.values():
+        with pytest.raises((TypeError, ValueError), match="round_rows"):
+            type(model)(round_rows=size).fit(*sines(50))
