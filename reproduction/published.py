@@ -13,7 +13,7 @@ MISSING_DATA = {
     "COVTYPE, all 581,012 rows": "a 16 % sample is at hand; ML3's table runs on it, not counted",
     "RCV1": "not found; newsgroups20 is the sparse set of the table of defaults",
     "SKIN, Magic04, CIFAR (binary)": "not at hand (SAPL's tables 2 and 3)",
-    "MNIST8m": "8 million rows, not at hand (SAPL's tables 2 and 3)",
+    "MNIST8m": "8 million rows, not at hand (SAPL's tables 2 and 3); made anew instead",
     "ISR": "images not at hand; ML3's figure 3 is on flowers5_inceptionv3 instead",
     "PASCAL VOC 2007": "images not at hand (US-SVM's figure 1, table 1)",
     "ImageNet": "images not at hand (US-SVM's figures 1 to 3); letters and digits instead",
