@@ -33,7 +33,8 @@ from loclin.fitting.checks import (
     check_indices,
     check_shared_parameters,
 )
-from loclin.fitting.iterations import accuracy_with, warn_of_gap
+from loclin.fitting.iterations import accuracy_with, check_learned, warn_of_gap
+from loclin.fitting.probability import Probabilities
 from loclin.fitting.rescaled import Rescaled, multiplied, multiplier_for
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh
 from loclin.fitting.stored import Stored, go_on, so_far
@@ -48,7 +49,7 @@ from loclin.fitting.targets import (
 
 
 def _overflow_is_checked() -> np.errstate:
-    """Let numbers overflow without warnings: `_check_finite` looks at what is learned from them."""
+    """Let numbers overflow without warnings: `check_learned` looks at what is learned from them."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
@@ -59,7 +60,7 @@ def _can_stream(classifier: LocallyLinearClassifier) -> bool:
     return True
 
 
-class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC):
+class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMixin, Stored, ABC):
     """Abstract locally linear classifier.
 
     A model supplies the checks of its parameters, where its procedures start, its scores and its
@@ -100,8 +101,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
         """Tell why the parameters leave no way to learn from a stream; None where they do."""
 
     @abstractmethod
-    def _trial(self, rows: Rows) -> Trial | None:
-        """Return how alpha is chosen on few rows; None: by the rule."""
+    def _trial(self, rows: Rows) -> Trial:
+        """Return the short fits that choose alpha on few rows, and the temperature."""
 
     @abstractmethod
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
@@ -175,6 +176,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
             "metadata": {"sample_weight": None if sample_weight is None else rows.weights},
         }
         self._iterate(rows, held_out, rng, seen, continued)
+        self._calibrate(rows, held_out, self._seed())
         return self
 
     @available_if(_can_stream)
@@ -408,6 +410,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
 
     def _learn(self, rows: Rows) -> None:
         """Learn from rows of a stream, on a copy of what the calls before have left."""
+        before = self._calibrated_by(rows)
         if self._stream is None:
             with _overflow_is_checked():
                 self._stream = self._begin_stream(rows)
@@ -419,9 +422,10 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
             objective = stream.learn(rows, alpha, self._batch_size(stream.n_seen + len(rows.y)))
         self._adopt(stream.result(final=True))
         self._kept, self._unfinished = stream.kept, None
+        self._take_temperatures(before)
         self.n_iter_ = 1
         self.objective_ = [objective]
-        self._check_finite()
+        check_learned(self)
 
     def _iterate(
         self, rows: Rows, held_out: Rows | None, rng: np.random.Generator, seen: dict[str, Any],
@@ -462,16 +466,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ClassifierMixin, Stored, ABC
                 break
         self.n_iter_ = len(self.objective_)
         self._adopt(procedure.result(final=True))
-        self._check_finite()
+        check_learned(self)
         self._kept, self._unfinished = procedure.kept, None
         if not stopping:
             warn_of_gap(procedure.gap, self.max_iter, self.tol)
         context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **seen)
-
-    def _check_finite(self) -> None:
-        learned = (self.local_coef_, self.local_intercept_, self.objective_[-1])
-        if not all(np.isfinite(values).all() for values in learned):
-            raise ValueError(
-                "Training overflowed: some weights are no longer finite. Scale the features first, "
-                "for example with make_pipeline(StandardScaler(), ...), or raise alpha."
-            )

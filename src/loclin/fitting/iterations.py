@@ -56,6 +56,16 @@ def warn_of_gap(gap: float | None, max_iter: int, tol: float) -> None:
         )
 
 
+def check_learned(classifier: Any) -> None:
+    """Raise where something that was learned is not finite."""
+    learned = classifier.local_coef_, classifier.local_intercept_, classifier.objective_[-1]
+    if not all(np.isfinite(values).all() for values in learned):
+        raise ValueError(
+            "Training overflowed: some weights are no longer finite. Scale the features first, for "
+            "example with make_pipeline(StandardScaler(), ...), or raise alpha."
+        )
+
+
 class Constants(Descent, StreamProcedure):
     """A procedure over a column of ones: its weights are the constants that the models say.
 

@@ -25,7 +25,9 @@ SIGMAS = 1.0  # a lead that is no chance
 
 
 class Trial(NamedTuple):
-    """Fits that tell strengths apart, at the price of a fit or so for all of them.
+    """Short fits of a model on a part of its rows, of which the rest tell strength and temperature.
+
+    Those that tell strengths apart cost a fit or so, all of them.
 
     Parameters
     ----------
@@ -33,18 +35,21 @@ class Trial(NamedTuple):
         Those that differ from the model's.
     n_iterations : int, default=3
         Of each strength; the last is averaged. On 13 sets of training rows, three choose as well
-        as all of a fit.
+        as all of a fit. With 0 the rule stands.
     goes_on : bool, default=True
         Whether each strength starts where the next stronger ended. From the weakest to the
         strongest instead, the choice is worse than the rule.
     most_draws : int, default=1
         Of the folds.
+    n_calibrating : int, default=8
+        Iterations of the fits whose held-out scores tell the temperature.
     """
 
     parameters: dict[str, Any]
     n_iterations: int = 3
     goes_on: bool = True
     most_draws: int = 1
+    n_calibrating: int = 8
 
 
 def check_alpha(alpha: Any) -> None:
@@ -66,7 +71,7 @@ def chosen_factor(model: Any, rows: Rows, seed: int) -> float:
     if not FEW_ROWS[0] <= len(rows.y) <= FEW_ROWS[1] or np.bincount(rows.y).min() < FOLDS:
         return 1.0
     trial = model._trial(rows)
-    if trial is None:
+    if not trial.n_iterations:
         return 1.0
     draws = min(trial.most_draws, -(-HELD_OUT // len(rows.y)))
     folds = RepeatedStratifiedKFold(n_splits=FOLDS, n_repeats=draws, random_state=seed)

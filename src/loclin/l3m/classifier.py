@@ -138,6 +138,10 @@ class L3MClassifier(LocallyLinearClassifier):
     alpha_ : float
     t_ : int
         "online": rows passed over.
+    temperature_ : float
+        What scores are divided by before their softmax is `predict_proba`: that of least log loss
+        on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
+        five short fits for it; of more, one; with `early_stopping` none.
     objective_, validation_scores_ : list of float
         One value an iteration; "convex": the program's objective, exact.
     n_iter_, n_features_in_ : int
@@ -230,13 +234,13 @@ class L3MClassifier(LocallyLinearClassifier):
             return "partial_fit needs a number of regions; 'auto' must see all rows."
         return None
 
-    def _trial(self, rows: Rows) -> Trial | None:
+    def _trial(self, rows: Rows) -> Trial:
         if self.solver == "convex":
-            return None
+            return Trial({"n_restarts": 1}, n_iterations=0, n_calibrating=1)
         given = {} if self.n_regions != "auto" else {"n_regions": None}
         # each strength anneals a partition of its own: that of another is no good
         short = {"n_restarts": 1, "_passes": 12}
-        return Trial(short | given, n_iterations=4, goes_on=False)
+        return Trial(short | given, n_iterations=4, goes_on=False, n_calibrating=len(SCHEDULE) + 1)
 
     @property
     def _n_restarts(self) -> int:

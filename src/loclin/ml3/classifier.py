@@ -122,6 +122,10 @@ class ML3Classifier(LocallyLinearClassifier):
         Zeros: ML3 has no global intercept.
     alpha_ : float
         The L2 strength used.
+    temperature_ : float
+        What scores are divided by before their softmax is `predict_proba`: that of least log loss
+        on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
+        five short fits for it; of more, one; with `early_stopping` none.
     objective_ : list of float
         Running estimate of the objective, one for each iteration.
     validation_scores_ : list of float

@@ -136,6 +136,10 @@ class SAPLClassifier(LocallyLinearClassifier):
     intercept_ : ndarray of shape (s,)
         Zeros.
     alpha_ : float
+    temperature_ : float
+        What scores are divided by before their softmax is `predict_proba`: that of least log loss
+        on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
+        five short fits for it; of more, one; with `early_stopping` none.
     objective_, validation_scores_ : list of float
         One value a pass.
     n_iter_, n_features_in_ : int

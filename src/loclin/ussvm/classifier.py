@@ -21,8 +21,9 @@ from loclin.fitting.atomic import atomic
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number
 from loclin.fitting.rows import LARGEST_BATCH, weigh
+from loclin.fitting.strength import Trial
 from loclin.fitting.targets import find_classes, labels_or_indicator
-from loclin.ussvm.checks import check_n_nonzero, dictionary_to_use
+from loclin.ussvm.checks import check_n_nonzero, check_new_label, dictionary_to_use
 from loclin.ussvm.codes import Penalty, root_mean_square
 from loclin.ussvm.descent import DictionaryDescent, first_atoms
 from loclin.ussvm.procedures import CodesFit, DescentFit, DescentStream, beta_of
@@ -124,6 +125,11 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     local_coef_, local_intercept_ : ndarray of shape (n_scorers, n_atoms, n_features) and without \
             the last axis
         The atoms as local models that all scorers share: read-only views.
+    temperature_ : float or ndarray of shape (n_labels,)
+        What scores are divided by before their softmax is `predict_proba`: that of least log loss
+        on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
+        five short fits for it; of more, one; with `early_stopping` none.
+        Several labels a row have one each.
     objective_ : list of float
         Objective, one for each pass: the running estimate gathered during the pass.
     validation_scores_ : list of float
@@ -238,8 +244,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     def _stream_refusal(self) -> None:
         """Return None: every model learns from a stream."""
 
-    def _trial(self, rows: Rows) -> None:
-        """Return None: alpha is a number."""
+    def _trial(self, rows: Rows) -> Trial:
+        return Trial({})
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         given = dictionary_to_use(self.dictionary, rows.X)
@@ -467,14 +473,17 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         ValueError
             If y has other values, or the label is missing or known; or if the model has two classes
             and `nonnegative` codes, where the one code there is cannot be turned round.
+        TypeError
+            If the label is a string and the classes are numbers, or the other way round.
         """
         members = np.asarray(y)
         if members.ndim != 1 or not np.isin(members, (0, 1)).all():
             raise ValueError(f"y={y!r} must tell of each row whether it is of the new class: 0, 1.")
         check_is_fitted(self, "dictionary_")
-        if self._multilabel == (label is not None) or label in self.classes_.tolist():
-            known = "None, as each column is its own" if self._multilabel else "a new one"
-            raise ValueError(f"label={label!r} is not valid; use {known}. Known: {self.classes_}.")
+        if not self._multilabel:
+            check_new_label(label, self.classes_)
+        elif label is not None:
+            raise ValueError(f"label={label!r} is not valid; use None, as each column is its own.")
         two_classes = len(self.intercept_) == 1 and not self._multilabel
         if two_classes and self.nonnegative:
             raise ValueError(

@@ -1,0 +1,297 @@
+"""Probabilities: the softmax of the scores over one temperature (one sigmoid a label for several).
+
+``p_y(x) = exp(score_y(x) / T) / sum of the same over the classes``, so that the label of greatest
+probability is the one predicted. T minimises the log loss of rows that were not trained on.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from contextlib import suppress
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import root_scalar
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+
+from loclin.engine.data import Floats, Labels, Rows
+from loclin.engine.threads import threads_for
+
+_FOLDS, _FEW_ROWS = 5, 2500  # every row is held out once, where rows are that few
+_HELD_OUT, _MOST_ROWS = 0.1, 50_000  # else so many of so many
+_MOST_SCORED = 500  # rows of a stream's call
+_MEMORY = 5000  # rows of a stream that the temperature remembers, about
+
+
+class LogLoss(NamedTuple):
+    """Log loss of scores as a function of the inverse temperature.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, c)
+        Less the true class's, so that the true class has zeros.
+    others : ndarray of shape (n,)
+        Their mean over the classes: what a label that might be any would have.
+    weights : ndarray of shape (n,)
+    """
+
+    scores: Floats
+    others: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, decisions: Floats, y: Labels, weights: Floats) -> LogLoss:
+        """Return that of decisions, (n,) or (n, c), for labels 0 .. c - 1."""
+        by_class = decisions.astype(np.float64)
+        if by_class.ndim == 1:
+            by_class = np.stack([np.zeros_like(by_class), by_class], axis=1)
+        leads = by_class - by_class[np.arange(len(y)), y][:, None]
+        return cls(leads, leads.mean(axis=1), weights / weights.sum())
+
+    def slope(self, inverse: float) -> float:
+        """Return the derivative; one label of n + 2 might be any, so that it has a zero."""
+        expected = np.einsum("nc,nc->n", softmax(inverse * self.scores, axis=1), self.scores)
+        return float(self.weights @ expected - self.weights @ self.others / (len(expected) + 2))
+
+    def curvature(self, inverse: float) -> float:
+        """Return the second derivative: the mean variance of the scores."""
+        p = softmax(inverse * self.scores, axis=1)
+        mean = np.einsum("nc,nc->n", p, self.scores)
+        square = np.einsum("nc,nc->n", p, self.scores**2)
+        return float(self.weights @ (square - mean**2))
+
+
+def spread(decisions: Floats) -> float:
+    """Root mean square of the decisions, about their mean over the classes."""
+    if decisions.ndim == 1:
+        return float(np.sqrt(np.mean(decisions.astype(np.float64) ** 2)))
+    return float(np.sqrt(np.mean(np.var(decisions.astype(np.float64), axis=1))))
+
+
+def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
+    """Return the temperature of least log loss; between 1/1000 and 1000 of the scores' spread."""
+    unit = spread(decisions)
+    if not 0 < unit < math.inf:
+        return 1.0
+    loss = LogLoss.of(decisions / unit, y, weights)
+    low, high = math.log(1e-3), math.log(1e3)
+    if loss.slope(math.exp(low)) >= 0:  # scores that tell nothing, or lie
+        return unit * math.exp(-low)
+    if loss.slope(math.exp(high)) <= 0:
+        return unit * math.exp(-high)
+    found = root_scalar(lambda log: loss.slope(math.exp(log)), bracket=(low, high), xtol=1e-3)
+    return unit * math.exp(-found.root)
+
+
+def labelwise(decisions: Floats, y: Labels, weights: Floats) -> Any:
+    """Return the temperature; where rows have several labels one for each."""
+    if y.ndim == 1:
+        return temperature_of(decisions, y, weights)
+    return np.array(
+        [temperature_of(decisions[:, k], y[:, k], weights) for k in range(y.shape[1])]
+    )  # fmt: skip
+
+
+def held_out_temperature(classifier: Any, rows: Rows, watched: Rows | None, seed: int) -> Any:
+    """Return the temperature of a fitted classifier.
+
+    From rows that were watched; else from those that short fits of the same kind hold out. The
+    temperature is in proportion to the scores, and those of a short fit are smaller. Where a class
+    or a fold has too few rows, the rows of the fit itself must do.
+
+    Parameters
+    ----------
+    classifier : LocallyLinearClassifier
+        Fitted.
+    rows : Rows
+        Of its fit.
+    watched : Rows or None
+    seed : int
+    """
+    test: NDArray[np.intp] = np.empty(0, np.intp)
+    decisions: Floats = np.empty(0)
+    if watched is None:
+        with warnings.catch_warnings(), np.errstate(all="ignore"), suppress(ValueError):
+            warnings.simplefilter("ignore")  # the fit itself has given them
+            test, decisions = _held_out(classifier, rows, seed)
+    if not len(test) or not np.isfinite(decisions).all():
+        X, y, weights, _ = rows if watched is None else watched
+        return labelwise(_decisions(classifier, X), y, weights)
+    of_short = labelwise(decisions, rows.y[test], rows.weights[test])
+    ratio = spread(_decisions(classifier, rows.X[test])) / (spread(decisions) or 1.0)
+    return of_short * (ratio or 1.0)
+
+
+def _held_out(classifier: Any, rows: Rows, seed: int) -> tuple[NDArray[np.intp], Floats]:
+    """Return rows, and what short fits that did not see them say of them."""
+    short, trial = copy(classifier), classifier._trial(rows)
+    n_iterations = min(trial.n_calibrating, classifier.max_iter)
+    vars(short).update(trial.parameters)
+    tests, decisions = [], []
+    for train, test in _splits(rows, seed):
+        weights = rows.weights[train] / rows.weights[train].mean()
+        learned = Rows(rows.X[train], rows.y[train], weights)
+        procedure = short._begin(learned, np.random.default_rng(seed), False)
+        with threads_for(procedure.products):
+            for done in range(n_iterations):
+                procedure.iterate(average=done >= n_iterations - 2)
+        short._adopt(procedure.result(final=True))
+        tests.append(test)
+        decisions.append(_decisions(short, rows.X[test]))
+    if not tests:
+        return np.empty(0, np.intp), np.empty(0)
+    return np.concatenate(tests), np.concatenate(decisions)
+
+
+def _splits(rows: Rows, seed: int) -> Any:
+    """Yield rows to train on and to hold out; none where a class has too few."""
+    n, y = len(rows.y), rows.y
+    if y.ndim == 2:
+        order = np.random.default_rng(seed).permutation(n)
+        parts = np.array_split(order, min(_FOLDS, n)) if n >= 2 else []
+        return ((np.setdiff1d(order, part), part) for part in parts[: 1 if n > _FEW_ROWS else None])
+    fewest = np.bincount(y)[np.unique(y)].min()
+    if fewest < 2:
+        return iter(())
+    if n <= _FEW_ROWS:
+        folds = StratifiedKFold(min(_FOLDS, int(fewest)), shuffle=True, random_state=seed)
+        return folds.split(y, y)
+    size = min(n, _MOST_ROWS)
+    n_test = max(int(_HELD_OUT * size), len(np.unique(y)))
+    split = StratifiedShuffleSplit(
+        1, train_size=size - n_test, test_size=n_test, random_state=seed
+    )  # fmt: skip
+    return split.split(y, y)
+
+
+def _decisions(classifier: Any, X: Any) -> Floats:
+    return np.asarray(classifier._decisions(classifier._class_scores(X)))
+
+
+class StreamedTemperature(NamedTuple):
+    """The temperature of a stream: of scores before their rows are learned, the last ones most.
+
+    A Newton step on the log loss of some rows of each call, from where the calls before have left
+    it, as a normal distribution whose precision is theirs.
+
+    Parameters
+    ----------
+    log_inverse : float
+    precision : float
+    """
+
+    log_inverse: float = 0.0
+    precision: float = 0.0
+
+    @property
+    def temperature(self) -> float:
+        """Return the temperature."""
+        return math.exp(-self.log_inverse)
+
+    def after(self, decisions: Floats, y: Labels, weights: Floats) -> StreamedTemperature:
+        """Return what some more rows make of it."""
+        n, unit = len(y), spread(decisions)
+        if not 0 < unit < math.inf:
+            return self
+        if not self.precision:
+            start = StreamedTemperature(-math.log(temperature_of(decisions, y, weights)), 1e-9)
+            return start._stepped(LogLoss.of(decisions, y, weights), n)
+        return self._stepped(LogLoss.of(decisions, y, weights), n)
+
+    def _stepped(self, loss: LogLoss, n: int) -> StreamedTemperature:
+        inverse = math.exp(self.log_inverse)
+        slope = n * inverse * loss.slope(inverse)
+        curvature = n * (inverse**2 * loss.curvature(inverse)) + 1e-9
+        precision = self.precision + curvature
+        step = max(-1.0, min(1.0, -slope / precision))
+        return StreamedTemperature(
+            self.log_inverse + step, precision * min(1.0, _MEMORY / (_MEMORY + n))
+        )
+
+
+class Probabilities:
+    """What a classifier with scores says of their probabilities."""
+
+    temperature_: float | NDArray[np.float64]
+
+    @abstractmethod
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Scores of the rows."""
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Probabilities of the classes: the softmax of the scores over `temperature_`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; rows sum to one. Where a row has several labels, that of
+            each label, (n_samples, n_labels).
+        """
+        scores = self._over_temperature(X)
+        if self._multilabel:
+            return expit(scores)
+        if scores.ndim == 1:
+            return np.stack([expit(-scores), expit(scores)], axis=1)
+        return softmax(scores, axis=1)
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Logarithms of the probabilities, also of those that are too small to be told from zero.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        scores = self._over_temperature(X)
+        if self._multilabel:
+            return log_expit(scores)
+        if scores.ndim == 1:
+            return np.stack([log_expit(-scores), log_expit(scores)], axis=1)
+        return log_softmax(scores, axis=1)
+
+    # How the temperature is found.
+
+    _multilabel: bool
+    _temperatures: tuple[StreamedTemperature, ...] = ()  # of a stream; several for several labels
+
+    def _calibrate(self, rows: Rows, watched: Rows | None, seed: int) -> None:
+        """Set the temperature of a fit."""
+        self.temperature_, self._temperatures = held_out_temperature(self, rows, watched, seed), ()
+
+    def _calibrated_by(self, rows: Rows) -> tuple[StreamedTemperature, ...]:
+        """Return the temperatures of a stream with some more rows, which it is about to learn."""
+        n_labels = rows.y.shape[1] if rows.y.ndim == 2 else 1
+        if not hasattr(self, "temperature_"):
+            return (StreamedTemperature(),) * n_labels
+        known = self._temperatures
+        if not known:  # a fit came before
+            of_fit = np.broadcast_to(self.temperature_, n_labels)
+            known = tuple(StreamedTemperature(-math.log(t), _MEMORY / 10) for t in of_fit)
+        some = slice(None, None, -(-len(rows.y) // _MOST_SCORED))
+        with np.errstate(all="ignore"):
+            decisions = _decisions(self, rows.X[some])
+        y, weights = rows.y[some], rows.weights[some]
+        if y.ndim == 1:
+            return (known[0].after(decisions, y, weights),)
+        return tuple(one.after(decisions[:, k], y[:, k], weights) for k, one in enumerate(known))
+
+    def _take_temperatures(self, found: tuple[StreamedTemperature, ...]) -> None:
+        """Set the temperature of a stream."""
+        now = np.array([one.temperature for one in found])
+        self._temperatures, self.temperature_ = found, now if self._multilabel else float(now[0])
+
+    def _over_temperature(self, X: ArrayLike) -> NDArray[Any]:
+        scores = self.decision_function(X)  # files of earlier versions know no temperature
+        return (scores / getattr(self, "temperature_", 1.0)).astype(scores.dtype, copy=False)

@@ -1,0 +1,257 @@
+"""Probabilities: the softmax of the scores over a temperature of rows that were not trained on."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+from sklearn.datasets import load_digits, make_classification
+from sklearn.ensemble import VotingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_val_score, train_test_split
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from loclin import (
+    L3MClassifier,
+    LLSVMClassifier,
+    ML3Classifier,
+    SAPLClassifier,
+    USSVMClassifier,
+)
+from loclin.codings import SoftAssignmentCoding
+from loclin.fitting import probability
+from loclin.fitting.probability import StreamedTemperature, temperature_of
+
+KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
+SHORT = {"alpha": "scale", "max_iter": 20, "random_state": 0}
+MODELS = {
+    "ml3": ML3Classifier(4, **SHORT),
+    "llsvm": LLSVMClassifier(SoftAssignmentCoding(20, 4), **SHORT),
+    "dual": LLSVMClassifier(SoftAssignmentCoding(20, 4), solver="dual_cd", tol=0.1, **SHORT),
+    "sapl": SAPLClassifier(10, 4, **SHORT),
+    "l3m": L3MClassifier(3, n_restarts=1, **SHORT),
+    "online": L3MClassifier(3, solver="online", **SHORT),
+    "ussvm": USSVMClassifier(6, max_iter=5, random_state=0),
+}
+STREAMED = ["ml3", "llsvm", "sapl", "online", "ussvm"]
+each = pytest.mark.parametrize
+
+
+def problem(n_classes, n=600, dtype=float):
+    X, y = make_classification(
+        n, 6, n_informative=5, n_redundant=0, n_classes=n_classes, flip_y=0.1, class_sep=1.5,
+        random_state=1,
+    )  # fmt: skip
+    return X.astype(dtype), np.array(["b", "c", "a", "d"])[y]
+
+
+def plain_loss(decisions, y, weights, temperature):
+    """Log loss, row by row."""
+    total = 0.0
+    for scores, label, weight in zip(decisions, y, weights, strict=True):
+        shifted = [float(s - max(scores)) / temperature for s in scores]
+        total -= weight * (shifted[label] - np.log(sum(np.exp(s) for s in shifted)))
+    return total / sum(weights)
+
+
+@each("kind", KINDS)
+@each("n_classes", [2, 4])
+@each("name", MODELS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_probabilities_are_the_softmax_of_scores(name, n_classes, kind):
+    X, y = problem(n_classes)
+    model = MODELS[name].fit(KINDS[kind](X), y)
+    P, scores = model.predict_proba(X), model.decision_function(X) / model.temperature_
+    if n_classes == 2:
+        scores = np.stack([np.zeros(len(scores)), scores], axis=1)
+    expected = np.exp(scores - scores.max(axis=1, keepdims=True))
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(P, expected, atol=1e-12)
+    np.testing.assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(X))
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), P, atol=1e-12)
+    prior = np.bincount(np.searchsorted(model.classes_, y)) / len(y)
+    assert log_loss(y, P) < -np.sum(prior * np.log(prior))
+
+
+@each("n_classes", [2, 5])
+def test_the_temperature_minimises_the_log_loss(n_classes):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 3000)
+    decisions = rng.standard_normal((3000, n_classes)) + 2.0 * np.eye(n_classes)[y]
+    weights = rng.uniform(0.5, 2.0, 3000)
+    best = minimize_scalar(
+        lambda log: plain_loss(decisions, y, weights, np.exp(log)), bounds=(-3, 3), method="bounded"
+    )  # fmt: skip
+    seen = decisions[:, 1] - decisions[:, 0] if n_classes == 2 else decisions
+    found = temperature_of(seen, y, weights)
+    assert found == pytest.approx(np.exp(best.x), rel=0.01)
+    for unit in (1e-100, 1e100):
+        assert temperature_of(unit * seen, y, weights) == pytest.approx(unit * found, rel=0.01)
+
+
+def test_scores_that_tell_all_or_nothing_leave_probabilities_finite():
+    y = np.tile([0, 1], 50)
+    for decisions in (10.0 * y - 5, -10.0 * y + 5, np.zeros(100), np.full(100, 3.0)):
+        temperature = temperature_of(decisions, y, np.ones(100))
+        assert 0 < temperature < np.inf
+        loss = plain_loss(np.stack([0 * y, decisions], axis=1), y, np.ones(100), temperature)
+        assert loss < 0.75
+
+
+def test_the_temperature_is_that_of_new_rows():
+    # A model that has learned its rows by heart is sure of them, and must not be of others.
+    X, y = problem(2, 900)
+    y = np.where(np.random.default_rng(0).random(900) < 0.25, "b", y)
+    X, X_new, y, y_new = train_test_split(X, y, test_size=300, random_state=0)
+    model = ML3Classifier(30, alpha=1e-5, random_state=0).fit(X, y)
+    assert model.score(X, y) > model.score(X_new, y_new) + 0.05
+    of_learned = temperature_of(model.decision_function(X), (y == "c").astype(int), np.ones(len(y)))
+    assert model.temperature_ > 1.3 * of_learned
+    assert log_loss(y_new, model.predict_proba(X_new)) < 0.69
+
+
+@each("name", ["ml3", "sapl", "llsvm"])
+def test_log_loss_is_near_the_best_of_any_temperature(name):
+    X, y = load_digits(return_X_y=True)
+    X, X_new, y, y_new = train_test_split(X / 16.0, y, random_state=0)
+    model = type(MODELS[name])(alpha="scale", random_state=0).fit(X, y)
+    decisions = model.decision_function(X_new)
+    best = temperature_of(decisions, y_new, np.ones(len(y_new)))
+    least = plain_loss(decisions, y_new, np.ones(len(y_new)), best)
+    assert log_loss(y_new, model.predict_proba(X_new)) < least + 0.03
+
+
+def test_many_rows_hold_out_a_part_once(monkeypatch):
+    X, y = problem(2, 4000)
+    fits = []
+    plain = ML3Classifier._begin
+
+    def begin(model, rows, *arguments):
+        fits.append(len(rows.y))
+        return plain(model, rows, *arguments)
+
+    monkeypatch.setattr(ML3Classifier, "_begin", begin)
+    MODELS["ml3"].fit(X, y)
+    assert fits == [4000, 3600]
+    monkeypatch.setattr(probability, "_MOST_ROWS", 3000)
+    MODELS["ml3"].fit(X, y)
+    assert fits[2:] == [4000, 2700]
+
+
+def test_early_stopping_s_rows_tell_the_temperature():
+    X, y = problem(2)
+    model = ML3Classifier(4, early_stopping=True, validation_fraction=0.3, **SHORT).fit(X, y)
+    seed = np.random.RandomState(0).randint(2**31 - 1)
+    _, watched = train_test_split(np.arange(600), test_size=0.3, random_state=seed, stratify=y)
+    found = temperature_of(
+        model.decision_function(X[watched]), (y[watched] == "c").astype(int), np.ones(len(watched))
+    )
+    assert model.temperature_ == pytest.approx(found)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_few_rows_of_a_class():
+    X, y = problem(2, 40)
+    y[:] = "b"
+    y[0] = "c"
+    assert ML3Classifier(2, random_state=0).fit(X, y).temperature_ > 0
+    y[1] = "c"
+    assert ML3Classifier(2, random_state=0).fit(X, y).temperature_ > 0
+
+
+def test_weights_count():
+    X, y = problem(2)
+    twice = np.repeat(np.arange(600), 1 + (np.arange(600) % 2))
+    weights = 1.0 + np.arange(600) % 2
+    decisions, labels = X[:, 0], (y == "c").astype(int)
+    assert temperature_of(decisions, labels, weights) == pytest.approx(
+        temperature_of(decisions[twice], labels[twice], np.ones(len(twice))), rel=1e-2
+    )
+
+
+@each("n_classes", [2, 4])
+@each("name", STREAMED)
+def test_a_stream_is_calibrated_by_rows_before_it_learns_them(name, n_classes):
+    X, y = problem(n_classes, 4000)
+    model = type(MODELS[name])(**MODELS[name].get_params(deep=False))
+    losses = []
+    for some in np.array_split(np.arange(4000), 20):
+        if some[0]:
+            labels = list(model.classes_)
+            losses.append(log_loss(y[some], model.predict_proba(X[some]), labels=labels))
+        model.partial_fit(X[some], y[some], classes=np.unique(y))
+    decisions = model.decision_function(X)
+    labels = np.searchsorted(model.classes_, y)
+    best = temperature_of(decisions, labels, np.ones(4000))
+    assert 0.5 < model.temperature_ / best < 2
+    assert np.mean(losses[-5:]) < 0.95 * np.log(n_classes)
+
+
+def test_a_stream_s_temperature_is_that_of_the_last_rows():
+    rng = np.random.default_rng(0)
+    state = StreamedTemperature()
+    for temperature in (3.0, 0.2):
+        for _ in range(60):
+            decisions = rng.normal(0, 2, 500)
+            y = (rng.random(500) < 1 / (1 + np.exp(-decisions / temperature))).astype(int)
+            state = state.after(decisions, y, np.ones(500))
+        assert state.temperature == pytest.approx(temperature, rel=0.15)
+
+
+@each("size", [1, 2, 7])
+def test_tiny_calls_of_a_stream(size):
+    X, y = problem(2, 300)
+    model = ML3Classifier(2, random_state=0)
+    for some in np.array_split(np.arange(300), 300 // size):
+        model.partial_fit(X[some], y[some], classes=["b", "c"])
+    assert 0.01 < model.temperature_ < 100
+
+
+def test_a_stream_goes_on_from_a_fit():
+    X, y = problem(2)
+    model = ML3Classifier(4, **SHORT).fit(X[:500], y[:500])
+    before = model.temperature_
+    model.partial_fit(X[500:], y[500:])
+    assert model.temperature_ != before
+    assert 0.5 < model.temperature_ / before < 2
+
+
+def test_several_labels_have_a_temperature_each():
+    X, _ = problem(2, 400)
+    Y = np.stack([X[:, 0] > 0, X[:, 1] + np.random.default_rng(0).normal(0, 3, 400) > 0], axis=1)
+    model = USSVMClassifier(6, max_iter=5, random_state=0).fit(X, Y.astype(int))
+    assert model.temperature_.shape == (2,)
+    P = model.predict_proba(X)
+    np.testing.assert_allclose(
+        P, 1 / (1 + np.exp(-model.decision_function(X) / model.temperature_))
+    )
+    np.testing.assert_array_equal(P > 0.5, model.predict(X) == 1)
+    model.partial_fit(X, Y.astype(int))
+    assert model.temperature_.shape == (2,)
+
+
+def test_float32_stays_float32():
+    X, y = problem(4, dtype=np.float32)
+    P = MODELS["ml3"].fit(X, y).predict_proba(X)
+    assert P.dtype == np.float32
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-5)
+
+
+@each("scoring", ["neg_log_loss", "roc_auc_ovr", "neg_brier_score"])
+def test_scores_of_probabilities(scoring):
+    X, y = problem(4 if "brier" not in scoring else 2)
+    if "brier" in scoring:
+        y = (y == "c").astype(int)
+    assert np.isfinite(cross_val_score(MODELS["ml3"], X, y, scoring=scoring, cv=3)).all()
+
+
+def test_soft_votes_and_self_training():
+    X, y = problem(4)
+    vote = VotingClassifier(
+        [("ml3", MODELS["ml3"]), ("linear", LogisticRegression())], voting="soft"
+    )
+    assert vote.fit(X, y).score(X, y) > 0.7
+    labels = np.searchsorted(np.unique(y), y)
+    labels[200:] = -1
+    model = SelfTrainingClassifier(ML3Classifier(4, **SHORT)).fit(X, labels)
+    assert model.score(X, np.searchsorted(np.unique(y), y)) > 0.6
