@@ -2,7 +2,9 @@
 
 ``python -m benchmarks.killed [n_kills]`` prints, for each: how much work a kill lost at most and on
 average, how many resumed models score bit for bit what the uninterrupted one does, and the test
-errors of both. Children are forked, so that they find everything compiled.
+errors of both. Children are forked, so that they find everything compiled. The moments are drawn
+from the seconds of a child that is not killed; where one has ended before its moment, another
+moment is drawn, until so many kills are made.
 """
 
 from __future__ import annotations
@@ -82,8 +84,8 @@ def done_in(path: Path, way: Callable[..., Any]) -> int:
     return int(model.n_iter_ if way is fit else model.t_)
 
 
-def kill_at(seconds: float, way: Callable[..., Any], *args: Any) -> bool:
-    """Run in a child and kill it after so many seconds; tell whether it was still running."""
+def kill_at(seconds: float | None, way: Callable[..., Any], *args: Any) -> bool:
+    """Run in a child and kill it after so many seconds, if any; tell whether it was running."""
     child = multiprocessing.get_context("fork").Process(target=way, args=args)
     child.start()
     child.join(seconds)
@@ -98,14 +100,15 @@ def report(name: str, way: Callable[..., Any], n_kills: int, data: Any, folder: 
     X, X_test, y, y_test = data
     done = multiprocessing.Value("l", 0)
     fit(clone(FITS[name]), X, y, folder / "warm", done)  # compiles
-    way(clone(FITS[name]), X, y, folder / "warm", done)
-    start = time.perf_counter()
     whole = way(clone(FITS[name]), X, y, folder / "whole", done)
+    start = time.perf_counter()
+    kill_at(None, way, clone(FITS[name]), X, y, folder / "child", done)
     seconds = time.perf_counter() - start
     expected, lost, errors, same = whole.decision_function(X_test), [], [], 0
-    rng = np.random.default_rng(0)
-    for k in range(n_kills):
-        path = folder / f"{k}"
+    rng, drawn = np.random.default_rng(0), 0
+    while len(lost) < n_kills:
+        path = folder / f"{drawn}"
+        drawn += 1
         done.value = 0
         if not kill_at(rng.uniform(0, seconds), way, clone(FITS[name]), X, y, path, done):
             continue
@@ -117,7 +120,7 @@ def report(name: str, way: Callable[..., Any], n_kills: int, data: Any, folder: 
     unit, total = ("iterations", whole.n_iter_) if way is fit else ("rows", len(y))
     left = len([*folder.glob(".*.tmp")])
     print(
-        f"{name + ', ' + way.__name__:24s} {seconds:5.1f} s {len(lost):3d} kills   "
+        f"{name + ', ' + way.__name__:24s} {seconds:5.1f} s {len(lost):3d} kills of {drawn:2d}   "
         f"lost {np.mean(lost):5.1f}, at most {max(lost):3d} of {total} {unit:10s}   "
         f"error {100 - 100 * whole.score(X_test, y_test):5.2f} %, resumed {np.mean(errors):5.2f} "
         f"({min(errors):.2f} to {max(errors):.2f})   {same:2d} the same   {left} files left over",

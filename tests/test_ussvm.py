@@ -404,6 +404,36 @@ def test_one_class_more(labels):
         model.add_class(X, y, 99)
 
 
+STRINGS, NUMBERS = ["a", "b", "c"], [0.0, 1.0, 2.0]
+ODD = [np.nan, np.inf, 2j, (), [4, 5], np.array([4]), b"d", {}]
+
+
+@pytest.mark.parametrize(
+    ("classes", "label"),
+    [*product([STRINGS], [3, True, *ODD]), *product([NUMBERS, [0, 1, 2]], ["d", *ODD])],
+)
+def test_a_class_of_another_type(classes, label):
+    X, y = IRIS
+    model = quick(max_iter=3).fit(X, np.array(classes)[y])
+    before = dict(vars(model))
+    with pytest.raises((TypeError, ValueError), match=r"^label=.* is not valid; "):
+        model.add_class(X, y > 1, label)
+    assert vars(model) == before
+
+
+@pytest.mark.parametrize(
+    ("classes", "label"),
+    [
+        *product([STRINGS], ["a longer one", np.str_("d")]),
+        *product([NUMBERS, [0, 1, 2]], [3, 2.5, np.int64(3), np.float32(3)]),
+    ],
+)
+def test_a_class_of_the_same_type(classes, label):
+    X, y = IRIS
+    model = quick(max_iter=3).fit(X, np.array(classes)[y]).add_class(X, y > 1, label)
+    assert model.classes_.tolist() == sorted([*classes, label])
+
+
 def test_a_third_class_for_two():
     X, y = IRIS
     model = quick().fit(X[:100], y[:100])

@@ -29,7 +29,7 @@ from loclin.io._classes import Classes
 from loclin.io._decode import Decoder, refused_names
 from loclin.io._encode import Encoder
 
-__all__ = ["load", "save"]
+__all__ = ["load", "replaced", "save"]
 
 _FORMAT = 1
 _TREE = "loclin.json"
@@ -173,7 +173,19 @@ def _damaged(path: Any, error: BaseException) -> ValueError:
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file beside `path` for writing, and put it in its place once it is whole on disk."""
+    """Open a file beside `path` for writing, and put it in its place once it is whole on disk.
+
+    Whatever fails in the ``with`` block, or kills the process, leaves the earlier file as it was.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Of the file.
+
+    Yields
+    ------
+    file : binary file
+    """
     target = Path(os.path.realpath(path))
     for left in target.parent.glob(f".{escape(target.name)}.*.tmp"):  # by a process that was killed
         if time.time() - left.stat().st_mtime > _STALE:

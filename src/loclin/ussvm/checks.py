@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -43,3 +44,23 @@ def check_n_nonzero(n_nonzero: int | None, n_atoms: int) -> None:
             f"n_nonzero={n_nonzero} is more than the {n_atoms} atoms there are. Lower it, or raise "
             "n_atoms."
         )
+
+
+def check_new_label(label: Any, classes: NDArray[Any]) -> None:
+    """Raise where a label cannot stand beside those of the classes.
+
+    Raises
+    ------
+    TypeError
+        If the classes are strings and the label is none, or they are numbers and it is none.
+    ValueError
+        If it is one of the classes, or missing, or not finite.
+    """
+    known = classes.tolist()
+    strings = isinstance(known[0], str)
+    same_kind = isinstance(label, str if strings else Real | np.bool_)
+    if label is not None and not same_kind:
+        what = "a string" if strings else "a number"
+        raise TypeError(f"label={label!r} is not valid; give {what}, as the classes: {classes}.")
+    if label is None or label in known or not (strings or abs(label) < np.inf):
+        raise ValueError(f"label={label!r} is not valid; use a new one. Known: {classes}.")
