@@ -86,7 +86,9 @@ def stream(system: str, problem: Problem, choice: dict[str, Any], n_rows: int, c
     rows = mnist8m.DeformedDigits(problem.X, problem.y, n_fields=n_fields)
     chunks, classes = Timed(rows.chunks(n_rows, chunk)), np.unique(problem.y)
     chunks.seconds += now() - start
-    model, resident, seen, learning = None, [], 0, np.zeros(2)
+    model: Any = None
+    resident: list[float] = []
+    seen, learning = 0, np.zeros(2)
     for X, y in chunks:
         X = scaler.transform(X)
         if model is None:
