@@ -158,9 +158,9 @@ def sapl_stream(entries: list[Entry], results: Results) -> Iterable[str]:
     yield "Table 2, MNIST8M, on data made anew by the published recipe (Loosli, Canu and Bottou,"
     yield "2007; `reproduction/sapl/mnist8m.py`), not counted: one pass of `partial_fit`, one run,"
     yield "errors on MNIST's 10,000 official test rows; 100 anchors, ML3 90 models a class. Seconds"
-    yield "are those of the clock, beside them those of the processor. Resident memory after the first"
-    yield "tenth of the rows and at the end, with MNIST, its tangents and a chunk in it; the systems"
-    yield "ran one after the other in one process.\n"
+    yield "are those of the clock, beside them those of the processor. Resident memory, after the"
+    yield "first tenth of the rows and at the end, is that of the process, with MNIST, its tangents"
+    yield "and a chunk in it.\n"
     yield table(["", "error, %", "rows", "learning, s", "of the processor", "generator, s",
                  "of the processor", "MB at a tenth", "MB at the end"], rows)  # fmt: skip
 
