@@ -27,6 +27,7 @@ FLOORS = [
     ["anchors", "projections"],
     ["codings"],
     ["ml3", "llsvm", "sapl", "l3m", "ussvm"],  # the papers, which do not know one another
+    ["ensemble"],
     [""],  # loclin/__init__.py
     ["datasets", "io"],
     ["callbacks"],  # checkpoints

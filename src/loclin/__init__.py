@@ -5,6 +5,7 @@ Every model here scores a class as a sum of linear models weighted by a code of 
 """
 
 from loclin.engine.jit import CompileCacheWarning
+from loclin.ensemble import LocallyLinearEnsemble
 from loclin.l3m import L3MClassifier, vc_bound
 from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
@@ -18,6 +19,7 @@ __all__ = [
     "CompileCacheWarning",
     "L3MClassifier",
     "LLSVMClassifier",
+    "LocallyLinearEnsemble",
     "ML3Classifier",
     "SAPLClassifier",
     "USSVMClassifier",

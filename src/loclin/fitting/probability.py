@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import root_scalar
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Labels, Rows
@@ -57,6 +57,10 @@ class LogLoss(NamedTuple):
         """Return the derivative; one label of n + 2 might be any, so that it has a zero."""
         expected = np.einsum("nc,nc->n", softmax(inverse * self.scores, axis=1), self.scores)
         return float(self.weights @ expected - self.weights @ self.others / (len(expected) + 2))
+
+    def value(self, inverse: float) -> float:
+        """Return the log loss."""
+        return float(self.weights @ logsumexp(inverse * self.scores, axis=1))
 
     def curvature(self, inverse: float) -> float:
         """Return the second derivative: the mean variance of the scores."""
@@ -264,15 +268,21 @@ class Probabilities:
     # How the temperature is found.
 
     _multilabel: bool
+    _calibrates = True  # members of an ensemble do not
     _temperatures: tuple[StreamedTemperature, ...] = ()  # of a stream; several for several labels
 
     def _calibrate(self, rows: Rows, watched: Rows | None, seed: int) -> None:
         """Set the temperature of a fit."""
+        if not self._calibrates:
+            self.temperature_ = np.ones(rows.y.shape[1]) if self._multilabel else 1.0
+            return
         self.temperature_, self._temperatures = held_out_temperature(self, rows, watched, seed), ()
 
     def _calibrated_by(self, rows: Rows) -> tuple[StreamedTemperature, ...]:
         """Return the temperatures of a stream with some more rows, which it is about to learn."""
         n_labels = rows.y.shape[1] if rows.y.ndim == 2 else 1
+        if not self._calibrates:
+            return self._temperatures or (StreamedTemperature(),) * n_labels
         if not hasattr(self, "temperature_"):
             return (StreamedTemperature(),) * n_labels
         known = self._temperatures

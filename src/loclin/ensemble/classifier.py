@@ -1,0 +1,455 @@
+"""An average of locally linear classifiers, which is one itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from loclin.engine.data import Floats, Labels, is_sparse
+from loclin.ensemble.selection import select
+from loclin.fitting.atomic import atomic
+from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.checks import (
+    canonical,
+    check_indices,
+    check_n_jobs,
+    check_number,
+    check_weights,
+)
+from loclin.fitting.probability import Probabilities, StreamedTemperature, spread, temperature_of
+from loclin.fitting.targets import classes_of_stream, find_classes, in_classes
+from loclin.ml3 import ML3Classifier
+from loclin.sapl import SAPLClassifier
+
+_MEMORY = 20_000  # rows of a stream that the units of scores remember, about
+_MOST_SCORED = 500  # rows of a call
+_READ: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+
+
+class LocallyLinearEnsemble(Probabilities, ClassifierMixin, BaseEstimator):
+    """Mean score of several locally linear classifiers: the one to start with where error counts.
+
+    Each kind of classifier is fitted `n_folds` times, each time without one fold of the rows and
+    with a seed of its own. The folds left out tell how much each kind counts (forward selection
+    with replacement, Caruana et al. 2004, of the least log loss) and the temperature of the
+    probabilities. The score is
+
+        score_y(x) = sum_k share_k / unit_k * (mean over the folds of the kind's score_y(x)),
+
+    a unit being the spread of the kind's scores. It is a locally linear classifier itself, with the
+    members' models side by side and their codes times share / unit: `local_model` stays exact.
+
+    Features should have comparable scales: put a ``StandardScaler`` in front.
+
+    Parameters
+    ----------
+    estimators : list of classifiers or None, default=None
+        Kinds, unfitted classifiers of this package for one label a row; not changed. None stands
+        for ``[ML3Classifier(), SAPLClassifier()]``.
+    n_folds : int, default=5
+        Members of each kind. Error falls with it, less and less, and time rises.
+    n_jobs : int or None, default=None
+        Members that are fitted at once, in threads; -1 for all processors.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the folds and of members that have none.
+    verbose : int, default=0
+        Print a line for each member.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    members_ : list of classifiers
+        Fitted, kind by kind.
+    shares_ : ndarray of shape (n_kinds,)
+        How much each kind counts; they sum to one.
+    units_ : ndarray of shape (n_kinds,)
+        Spread of the kinds' scores.
+    temperature_ : float
+        What scores are divided by before their softmax is `predict_proba`.
+    local_coef_ : ndarray of shape (n_scorers, n_models, n_features)
+        The members' linear models side by side; n_scorers is n_classes.
+    local_intercept_ : ndarray of shape (n_scorers, n_models)
+        Their intercepts.
+    intercept_ : ndarray of shape (n_scorers,)
+        Mean global intercepts.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` was a data frame.
+
+    Notes
+    -----
+    On a stream (`partial_fit`) every member learns all rows, each in an order of its own; kinds
+    count the same, and units and temperature come from rows before they are learned.
+
+    References
+    ----------
+    R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes. Ensemble selection from libraries of
+    models. ICML, 2004.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from loclin import LocallyLinearEnsemble
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LocallyLinearEnsemble(n_folds=3, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _multilabel = False
+    _streamed = StreamedTemperature()
+    _n_seen = 0
+
+    def __init__(
+        self,
+        estimators: list[Any] | None = None,
+        *,
+        n_folds: int = 5,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimators = estimators
+        self.n_folds = n_folds
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # What the user calls.
+
+    @atomic
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the members.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows. float32 stays float32; everything else becomes float64.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, at least 0 and not all 0.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the data is not valid, or if training overflowed.
+        """
+        kinds = self._kinds()
+        check_indices(X)
+        rows, target = validate_data(self, X, y, **_READ)
+        rows = canonical(rows)
+        self.classes_, labels = find_classes(target)
+        weights = check_weights(sample_weight, len(labels))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        folds = self._folds(labels, weights, seed)
+        jobs = [(kind, fold) for kind in range(len(kinds)) for fold in range(self.n_folds)]
+
+        def fit_member(kind: int, fold: int) -> Any:
+            member = self._member(kinds[kind], kind, fold, seed)
+            kept = folds != fold
+            given = None if sample_weight is None else weights[kept]
+            member.fit(rows[kept], self.classes_[labels[kept]], given)
+            if self.verbose:
+                print(f"{type(self).__name__}: {type(member).__name__} {fold + 1}/{self.n_folds}")
+            return member
+
+        self.members_ = Parallel(self.n_jobs, prefer="threads")(
+            delayed(fit_member)(*job) for job in jobs
+        )
+        self._streamed, self._n_seen = StreamedTemperature(), len(labels)
+        self._weigh(rows, labels, weights, folds)
+        return self
+
+    @atomic
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from some more rows of a stream.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Some rows; any number of them.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that will ever come; needed at the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : object
+            The classifier, able to predict.
+
+        Raises
+        ------
+        ValueError
+            See `LocallyLinearClassifier.partial_fit` of the members.
+        """
+        kinds, first = self._kinds(), not hasattr(self, "members_")
+        self.classes_ = classes_of_stream(classes, None if first else self.classes_)
+        check_indices(X)
+        rows, target = validate_data(self, X, y, reset=first, **_READ)
+        rows, labels = canonical(rows), in_classes(target, self.classes_)
+        weights = check_weights(sample_weight, len(labels))
+        if first:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            self.members_ = [
+                self._member(one, kind, fold, seed)
+                for kind, one in enumerate(kinds) for fold in range(self.n_folds)
+            ]  # fmt: skip
+            self.shares_, self.units_ = np.full(len(kinds), 1 / len(kinds)), np.ones(len(kinds))
+            self.temperature_ = 1.0
+        elif len(labels) and weights.any():
+            self._watch(rows, labels, weights)
+
+        def learn(member: Any) -> Any:
+            member = clone_with_state(member)
+            order = member._generator().permutation(len(labels))
+            given = None if sample_weight is None else weights[order]
+            return member.partial_fit(
+                rows[order], self.classes_[labels[order]], self.classes_, given
+            )
+
+        self.members_ = Parallel(self.n_jobs, prefer="threads")(
+            delayed(learn)(member) for member in self.members_
+        )
+        if first:
+            self._set_units(rows)
+        self._n_seen += len(labels)
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Scores of the rows: (n,) for two classes (positive for the second), else (n, n_classes).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        rows = self._validate_new(X)
+        shape = (rows.shape[0],) if len(self.classes_) == 2 else (rows.shape[0], len(self.classes_))
+        scores = np.zeros(shape, rows.dtype)
+        for member, factor in self._factors():
+            scores += rows.dtype.type(factor) * member.decision_function(rows)
+        return scores
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Class labels of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        found = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[found]
+
+    def local_weights(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the code of each row: how much each local model counts there.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        codes : ndarray of shape (n_samples, n_scorers, n_models)
+        """
+        rows, s = self._validate_new(X), len(self.classes_)
+        codes = []
+        for member, factor in self._factors():
+            of_member: Any = member.local_weights(rows)
+            of_member = of_member.toarray() if is_sparse(of_member) else of_member
+            of_member = of_member[:, None, :] if of_member.ndim == 2 else of_member
+            n, _, m = of_member.shape
+            codes.append(np.broadcast_to(rows.dtype.type(factor) * of_member, (n, s, m)))
+        return np.concatenate(codes, axis=2)
+
+    def local_model(self, X: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the linear model that acts at each row: the exact explanation of its score.
+
+        ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for two classes
+        and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to rounding.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        coef : ndarray of shape (n_samples, n_features) or (n_samples, n_classes, n_features)
+        intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        rows = self._validate_new(X)
+        coef, intercept = 0.0, 0.0
+        for member, factor in self._factors():
+            of_member = member.local_model(rows)
+            coef = coef + rows.dtype.type(factor) * of_member[0]
+            intercept = intercept + rows.dtype.type(factor) * of_member[1]
+        return np.asarray(coef), np.asarray(intercept)
+
+    @property
+    def local_coef_(self) -> NDArray[Any]:
+        """The members' linear models side by side."""
+        return self._side_by_side("local_coef_")
+
+    @property
+    def local_intercept_(self) -> NDArray[Any]:
+        """Their intercepts."""
+        return self._side_by_side("local_intercept_")
+
+    @property
+    def intercept_(self) -> NDArray[Any]:
+        """Global intercepts."""
+        check_is_fitted(self, "members_")
+        parts = [factor * self._by_scorer(one.intercept_) for one, factor in self._factors()]
+        return np.sum(parts, axis=0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # How it is done.
+
+    def _kinds(self) -> list[Any]:
+        check_number("n_folds", self.n_folds, Integral, low=2)
+        check_n_jobs(self.n_jobs)
+        if self.estimators is None:
+            return [ML3Classifier(), SAPLClassifier()]
+        kinds = list(self.estimators)
+        if not kinds or not all(isinstance(kind, LocallyLinearClassifier) for kind in kinds):
+            raise ValueError(
+                f"estimators={self.estimators!r} is not valid; give a list of unfitted classifiers "
+                "of loclin, such as [ML3Classifier(), SAPLClassifier()]."
+            )
+        return kinds
+
+    def _member(self, kind: Any, number: int, fold: int, seed: int) -> Any:
+        """Return an unfitted member, with a seed of its own where its kind has none."""
+        member = clone(kind)
+        if member.random_state is None:
+            own = np.random.default_rng([seed, number, fold])
+            member.set_params(random_state=int(own.integers(2**31 - 1)))
+        member._calibrates = False
+        return member
+
+    def _folds(self, labels: Labels, weights: Floats, seed: int) -> NDArray[np.intp]:
+        """Return the fold that leaves each row out; none (-1) the rows of classes with few."""
+        folds = np.full(len(labels), -1)
+        counts = np.bincount(labels[weights > 0], minlength=len(self.classes_))
+        common = np.flatnonzero((counts[labels] >= self.n_folds) & (weights > 0))
+        if len(np.unique(labels[common])) < len(self.classes_) or not len(common):
+            common = common[:0]  # scores of rows of some classes alone tell nothing
+        if len(common):
+            split = StratifiedKFold(self.n_folds, shuffle=True, random_state=seed)
+            for fold, (_, out) in enumerate(split.split(common, labels[common])):
+                folds[common[out]] = fold
+        return folds
+
+    def _weigh(self, rows: Any, labels: Labels, weights: Floats, folds: NDArray[np.intp]) -> None:
+        """Set units, shares and the temperature, by the rows that members did not see."""
+        kinds = len(self.members_) // self.n_folds
+        self.shares_, self.units_ = np.full(kinds, 1 / kinds), np.ones(kinds)
+        some = np.flatnonzero((folds >= 0) & (weights > 0))
+        if not len(some):
+            self._set_units(rows)
+            self.temperature_ = temperature_of(self.decision_function(rows), labels, weights)
+            return
+        shape = (len(labels),) if len(self.classes_) == 2 else (len(labels), len(self.classes_))
+        held_out = [np.zeros(shape) for _ in range(kinds)]
+        for number, member in enumerate(self.members_):
+            kind, fold = divmod(number, self.n_folds)
+            out = np.flatnonzero(folds == fold)
+            if len(out):
+                held_out[kind][out] = member.decision_function(rows[out])
+        parts = [part[some] for part in held_out]
+        self.units_ = np.array([spread(part) or 1.0 for part in parts])
+        parts = [part / unit for part, unit in zip(parts, self.units_, strict=True)]
+        self.shares_ = select(parts, labels[some], weights[some])
+        mean = np.asarray(sum(s * part for s, part in zip(self.shares_, parts, strict=True)))
+        of_one = temperature_of(mean, labels[some], weights[some])
+        few = some[:: -(-len(some) // _MEMORY)]
+        self.temperature_ = of_one * (spread(self.decision_function(rows[few])) / spread(mean))
+
+    def _set_units(self, rows: Any) -> None:
+        """Let the spread of scores on some rows be the kinds' units."""
+        few = rows[:: -(-rows.shape[0] // _MOST_SCORED)]
+        self.units_ = self._spreads(few)
+
+    def _spreads(self, rows: Any) -> NDArray[np.float64]:
+        spreads = [spread(member.decision_function(rows)) or 1.0 for member in self.members_]
+        return np.array(spreads).reshape(-1, self.n_folds).mean(axis=1)
+
+    def _watch(self, rows: Any, labels: Labels, weights: Floats) -> None:
+        """Let rows that are about to be learned tell units and temperature."""
+        few = np.flatnonzero(weights > 0)
+        few = few[:: -(-len(few) // _MOST_SCORED)]
+        share = min(1.0, len(labels) / min(self._n_seen + len(labels), _MEMORY))
+        self.units_ = self.units_ + share * (self._spreads(rows[few]) - self.units_)
+        known = self._streamed
+        if not known.precision and self._n_seen and hasattr(self, "temperature_"):
+            known = StreamedTemperature(-float(np.log(self.temperature_)), 10.0)
+        self._streamed = known.after(self.decision_function(rows[few]), labels[few], weights[few])
+        self.temperature_ = self._streamed.temperature
+
+    def _factors(self) -> Iterator[tuple[Any, float]]:
+        """Yield members that count, and what their scores are multiplied by."""
+        for number, member in enumerate(self.members_):
+            kind = number // self.n_folds
+            if self.shares_[kind] > 0:
+                yield member, float(self.shares_[kind] / (self.units_[kind] * self.n_folds))
+
+    def _by_scorer(self, part: NDArray[Any]) -> NDArray[Any]:
+        """One scorer for each class: where two classes have one, the first class's is zero."""
+        if len(part) == len(self.classes_):
+            return part
+        return np.concatenate([np.zeros_like(part), part])
+
+    def _side_by_side(self, name: str) -> NDArray[Any]:
+        check_is_fitted(self, "members_")
+        parts = [self._by_scorer(getattr(member, name)) for member, _ in self._factors()]
+        return np.concatenate(parts, axis=1)
+
+    def _validate_new(self, X: Any) -> Any:
+        check_is_fitted(self, "members_")
+        check_indices(X)
+        dtype = self.members_[0].local_coef_.dtype
+        return canonical(validate_data(self, X, reset=False, **_READ | {"dtype": dtype}))
+
+
+def clone_with_state(member: Any) -> Any:
+    """Return a copy that learns on its own: `partial_fit` replaces what attributes hold."""
+    other = clone(member)
+    vars(other).update(vars(member))
+    return other

@@ -1,0 +1,221 @@
+"""The ensemble: a mean of locally linear classifiers, which is one itself."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_classification
+from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_val_score, train_test_split
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import loclin.io
+from loclin import (
+    L3MClassifier,
+    LLSVMClassifier,
+    LocallyLinearEnsemble,
+    ML3Classifier,
+    SAPLClassifier,
+)
+from loclin.codings import SoftAssignmentCoding
+from loclin.ensemble.selection import log_loss_of, select
+
+KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
+SHORT = {"alpha": "scale", "max_iter": 10}
+MEMBERS = [
+    ML3Classifier(3, **SHORT),
+    SAPLClassifier(6, 3, **SHORT),
+    LLSVMClassifier(SoftAssignmentCoding(8, 3), **SHORT),
+]
+each = pytest.mark.parametrize
+
+
+def problem(n_classes, n=300, seed=1):
+    X, y = make_classification(
+        n, 6, n_informative=5, n_redundant=0, n_classes=n_classes, flip_y=0.1, class_sep=1.5,
+        random_state=seed,
+    )  # fmt: skip
+    return X, np.array(["b", "c", "a", "d"])[y]
+
+
+@parametrize_with_checks(
+    [LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0)],
+    expected_failed_checks=lambda estimator: {
+        "check_sample_weight_equivalence_on_dense_data": "stochastic steps",
+        "check_sample_weight_equivalence_on_sparse_data": "stochastic steps",
+    },
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning", "ignore::UserWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@each("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
+@each("kind", KINDS)
+@each("n_classes", [2, 4])
+def test_scores_are_the_mean_of_the_members(n_classes, kind, dtype):
+    X, y = problem(n_classes)
+    X = X.astype(dtype)
+    model = LocallyLinearEnsemble(MEMBERS, n_folds=3, random_state=0).fit(KINDS[kind](X), y)
+    assert len(model.members_) == 9
+    assert model.shares_.sum() == pytest.approx(1)
+    new = KINDS[kind](X[:20])
+    decision = model.decision_function(new)
+    expected = sum(
+        model.shares_[k] / model.units_[k]
+        * np.mean([one.decision_function(new) for one in model.members_[3 * k : 3 * k + 3]], axis=0)
+        for k in range(3)
+    )  # fmt: skip
+    close = {"rtol": 1e-9, "atol": 1e-9} if dtype is np.float64 else {"rtol": 1e-3, "atol": 1e-4}
+    np.testing.assert_allclose(decision, expected, **close)
+    coef, intercept = model.local_model(new)
+    found = np.einsum("n...d,nd->n...", coef, X[:20]) + intercept
+    np.testing.assert_allclose(found, decision, **close)
+    codes = model.local_weights(new)
+    scores = np.einsum("nsm,smd,nd->ns", codes, model.local_coef_, X[:20])
+    scores += np.einsum("nsm,sm->ns", codes, model.local_intercept_) + model.intercept_
+    scores = scores[:, 1] - scores[:, 0] if n_classes == 2 else scores
+    np.testing.assert_allclose(scores, decision, **close)
+    P = model.predict_proba(new)
+    np.testing.assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(new))
+    assert decision.dtype == dtype
+
+
+def test_each_member_leaves_a_fold_out(monkeypatch):
+    X, y = problem(2)
+    seen = []
+    plain = ML3Classifier.fit
+
+    def fit(self, X, y, sample_weight=None):
+        seen.append({tuple(row) for row in X})
+        return plain(self, X, y, sample_weight)
+
+    monkeypatch.setattr(ML3Classifier, "fit", fit)
+    LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0).fit(X, y)
+    left_out = [{tuple(row) for row in X} - rows for rows in seen]
+    assert [len(rows) for rows in left_out] == [100, 100, 100]
+    assert set.union(*left_out) == {tuple(row) for row in X}
+
+
+def test_members_have_seeds_of_their_own():
+    X, y = problem(2)
+    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0).fit(X, y)
+    again = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0).fit(X, y)
+    assert len({one.random_state for one in model.members_}) == 3
+    np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
+    given = [ML3Classifier(3, random_state=5, **SHORT)]
+    kept = LocallyLinearEnsemble(given, n_folds=2, random_state=0).fit(X, y)
+    assert [one.random_state for one in kept.members_] == [5, 5]
+    assert not hasattr(given[0], "classes_")
+
+
+@each("name", ["n_jobs", "serial"])
+def test_the_mean_errs_less_than_its_members(name):
+    X, y = load_digits(return_X_y=True)
+    X, X_new, y, y_new = train_test_split(X / 16.0, y, test_size=0.5, random_state=0)
+    kinds = [ML3Classifier(6, alpha="scale"), SAPLClassifier(20, 4, alpha="scale", max_iter=20)]
+    n_jobs = 2 if name == "n_jobs" else None
+    model = LocallyLinearEnsemble(kinds, random_state=0, n_jobs=n_jobs).fit(X, y)
+    errors = [1 - one.score(X_new, y_new) for one in model.members_]
+    assert 1 - model.score(X_new, y_new) < 0.95 * np.mean(errors)
+    alone = ML3Classifier(6, alpha="scale", random_state=0).fit(X, y).predict_proba(X_new)
+    assert log_loss(y_new, model.predict_proba(X_new)) < 1.1 * log_loss(y_new, alone)
+
+
+@each("n_classes", [2, 3])
+def test_selection_finds_the_best_shares(n_classes):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 2000)
+    truth = np.eye(n_classes)[y]
+    parts = [truth + s * rng.standard_normal(truth.shape) for s in (0.8, 1.2, 50.0)]
+    parts = [part[:, 1] - part[:, 0] if n_classes == 2 else part for part in parts]
+    weights = np.ones(2000)
+    shares = select(parts, y, weights)
+    assert shares.sum() == pytest.approx(1)
+    assert shares[0] > shares[1] > 0 == shares[2]
+    loss = log_loss_of(sum(s * part for s, part in zip(shares, parts, strict=True)), y, weights)
+    grid = [
+        log_loss_of(a * parts[0] + (1 - a) * parts[1], y, weights) for a in np.arange(0, 1, 0.02)
+    ]
+    assert loss < min(grid) + 1e-3
+
+
+def test_a_kind_that_tells_nothing_does_not_count_alone():
+    y, weights = np.tile([0, 1], 50), np.ones(100)
+    np.testing.assert_allclose(select([np.zeros(100), np.zeros(100)], y, weights).sum(), 1)
+
+
+@each("n_classes", [2, 4])
+def test_a_stream(n_classes):
+    X, y = problem(n_classes, 3000)
+    model = LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0)
+    for some in np.array_split(np.arange(2500), 10):
+        model.partial_fit(X[some], y[some], classes=np.unique(y))
+    assert model.score(X[2500:], y[2500:]) > (0.8 if n_classes == 2 else 0.6)
+    P = model.predict_proba(X[2500:])
+    assert log_loss(y[2500:], P) < 0.8 * np.log(n_classes)
+    coef, intercept = model.local_model(X[:5])
+    found = np.einsum("n...d,nd->n...", coef, X[:5]) + intercept
+    np.testing.assert_allclose(found, model.decision_function(X[:5]), rtol=1e-9)
+    before = model.decision_function(X)
+    with pytest.raises(ValueError, match="z"):
+        model.partial_fit(X[:5], ["z"] * 5)
+    np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+def test_a_fit_goes_on_as_a_stream():
+    X, y = problem(2)
+    model = LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0).fit(X[:250], y[:250])
+    before = model.temperature_
+    assert 0.3 < model.partial_fit(X[250:], y[250:]).temperature_ / before < 3
+
+
+def test_rare_classes_are_never_left_out():
+    X, y = problem(2)
+    y = np.where(np.arange(300) < 2, "rare", y)
+    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0).fit(X, y)
+    assert all(len(one.classes_) == 3 for one in model.members_)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_rows_of_weight_zero_are_not_there():
+    X, y = problem(2)
+    weights = np.where(np.arange(300) % 3, 1.0, 0.0)
+    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0).fit(X, y, weights)
+    other = clone(model).fit(X, np.where(weights > 0, y, "b"), weights)
+    np.testing.assert_allclose(model.decision_function(X), other.decision_function(X))
+
+
+def test_files(tmp_path):
+    X, y = problem(4)
+    model = LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0).fit(X, y)
+    loclin.io.save(model, tmp_path / "ensemble.loclin")
+    again = loclin.io.load(tmp_path / "ensemble.loclin")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_it_prints_a_line_for_each_member(capsys):
+    LocallyLinearEnsemble(MEMBERS[:1], n_folds=2, random_state=0, verbose=1).fit(*problem(2))
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_scorers():
+    X, y = problem(4)
+    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=2, random_state=0)
+    assert np.isfinite(cross_val_score(model, X, y, scoring="neg_log_loss", cv=2)).all()
+
+
+@each(
+    ("changed", "match"),
+    [
+        ({"estimators": []}, "estimators="),
+        ({"estimators": [ML3Classifier]}, "estimators="),
+        ({"estimators": ["ml3"]}, "estimators="),
+        ({"n_folds": 1}, "n_folds"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"estimators": [L3MClassifier(n_regions=1)]}, "n_regions"),
+    ],
+)
+def test_bad_parameters_are_named(changed, match):
+    with pytest.raises((TypeError, ValueError), match=match):
+        LocallyLinearEnsemble(**changed).fit(*problem(2))
