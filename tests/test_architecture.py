@@ -27,7 +27,7 @@ FLOORS = [
     ["anchors", "projections"],
     ["codings"],
     ["ml3", "llsvm", "sapl", "l3m", "ussvm"],  # the papers, which do not know one another
-    ["ensemble"],
+    ["ensemble", "_warmup"],
     [""],  # loclin/__init__.py
     ["datasets", "io"],
     ["callbacks"],  # checkpoints

@@ -4,6 +4,7 @@ Every model here scores a class as a sum of linear models weighted by a code of 
 ``score_y(x) = sum_j code_yj(x) * (w_yj . x + b_yj) + b_y``.
 """
 
+from loclin._warmup import warmup
 from loclin.engine.jit import CompileCacheWarning
 from loclin.ensemble import LocallyLinearEnsemble
 from loclin.l3m import L3MClassifier, vc_bound
@@ -26,4 +27,5 @@ __all__ = [
     "__version__",
     "argmax_lp_ball",
     "vc_bound",
+    "warmup",
 ]

@@ -1,0 +1,63 @@
+"""Compile before the first fit."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy import sparse
+from sklearn.base import clone
+
+from loclin.l3m import L3MClassifier
+from loclin.llsvm import LLSVMClassifier
+from loclin.ml3 import ML3Classifier
+from loclin.sapl import SAPLClassifier
+
+
+def warmup(
+    *classifiers: Any, dtype: DTypeLike = np.float64, layouts: tuple[str, ...] = ("dense",)
+) -> None:
+    """Compile what classifiers need, so that the first fit and the first prediction do not wait.
+
+    Compiled code is kept on disk (in the package's folder, or where NUMBA_CACHE_DIR says), so once
+    after an installation is enough: in the recipe of a container, say.
+
+    Parameters
+    ----------
+    *classifiers : classifiers
+        Unfitted classifiers of this package; not changed. None stands for those that compile
+        anything, with default settings.
+    dtype : {float64, float32}, default=float64
+        Of the features to come.
+    layouts : tuple of {"dense", "sparse"}, default=("dense",)
+        Of the features to come.
+
+    Raises
+    ------
+    ValueError
+        If a layout is not known.
+
+    Examples
+    --------
+    >>> import loclin
+    >>> loclin.warmup(loclin.ML3Classifier())
+    """
+    forms: dict[str, Any] = {"dense": np.asarray, "sparse": sparse.csr_matrix}
+    if unknown := set(layouts) - set(forms):
+        raise ValueError(f"layouts={layouts!r} is not valid; {sorted(unknown)} are none of "
+                         f"{sorted(forms)}.")  # fmt: skip
+    kinds = classifiers or (ML3Classifier(), LLSVMClassifier(), SAPLClassifier(), L3MClassifier())
+    X = np.random.default_rng(0).standard_normal((300, 4)).astype(dtype)
+    for kind in kinds:
+        for layout in layouts:
+            rows = forms[layout](X)
+            for n_classes in (2, 3):
+                y = np.digitize(X[:, 0], np.arange(1, n_classes) - n_classes / 2)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of rows that are not to be learned
+                    model = clone(kind).set_params(max_iter=2).fit(rows, y)
+                    model.decision_function(rows)
+                    model.predict(rows)
+                    model.predict(rows[:1])
