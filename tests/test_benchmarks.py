@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks import fuzz, limits, sapl_growth, startup, stream
+from benchmarks import fuzz, limits, many_rows, sapl_growth, startup, stream
 from loclin import ML3Classifier
 from loclin.datasets import make_sine
 
@@ -186,3 +186,12 @@ def test_fuzz_sees_what_is_broken(monkeypatch):
     monkeypatch.setattr(ML3Classifier, "predict", wrong)
     broken = [fuzz.run_case(0, number)[2] for number in range(30)]
     assert any("arg max" in (failure or "") for failure in broken)
+
+
+def test_many_rows(capsys):
+    found = many_rows.measured("ML3", 4000)
+    assert found["error %"] < 40
+    assert 2 < found["passes"] < 62
+    assert found["seconds"] > 0
+    many_rows.main(["--one", "--models", "LL-SVM", "--rows", "4000"])
+    assert json.loads(capsys.readouterr().out)["error %"] < 50
