@@ -228,6 +228,9 @@ def test_several_labels_have_a_temperature_each():
     np.testing.assert_array_equal(P > 0.5, model.predict(X) == 1)
     model.partial_fit(X, Y.astype(int))
     assert model.temperature_.shape == (2,)
+    model.add_class(X, X[:, 2] > 0)
+    np.testing.assert_allclose(model.temperature_[2] ** 2, model.temperature_[:2].prod())
+    assert model.predict_proba(X).shape == (400, 3)
 
 
 def test_float32_stays_float32():

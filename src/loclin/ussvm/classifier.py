@@ -129,7 +129,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
         five short fits for it; of more, one; with `early_stopping` none.
-        Several labels a row have one each.
+        Several labels a row have one each; a late one has the geometric mean of the others'.
     objective_ : list of float
         Objective, one for each pass: the running estimate gathered during the pass.
     validation_scores_ : list of float
@@ -503,6 +503,10 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         self.codes_ = sparse.csr_matrix(sparse.vstack(codes))[order]
         self.intercept_ = np.concatenate(intercepts)[order]
         self.classes_ = classes[order]
+        if self._multilabel:  # rows held out of the others tell of this one too
+            usual = np.exp(np.log(self.temperature_).mean())
+            self.temperature_ = np.append(self.temperature_, usual)
+        self._temperatures = ()
         self._stream = None
         self._kept = None
         return self
