@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
 from typing import Any, NamedTuple
@@ -120,6 +121,10 @@ def held_out_temperature(classifier: Any, rows: Rows, watched: Rows | None, seed
     test: NDArray[np.intp] = np.empty(0, np.intp)
     decisions: Floats = np.empty(0)
     if watched is None:
+        if len(rows.y) > _MOST_ROWS:
+            some = np.random.default_rng(seed).choice(len(rows.y), _MOST_ROWS, replace=False)
+            some.sort()
+            rows = Rows(rows.X[some], rows.y[some], rows.weights[some])
         with warnings.catch_warnings(), np.errstate(all="ignore"), suppress(ValueError):
             warnings.simplefilter("ignore")  # the fit itself has given them
             test, decisions = _held_out(classifier, rows, seed)
@@ -152,25 +157,27 @@ def _held_out(classifier: Any, rows: Rows, seed: int) -> tuple[NDArray[np.intp],
     return np.concatenate(tests), np.concatenate(decisions)
 
 
-def _splits(rows: Rows, seed: int) -> Any:
-    """Yield rows to train on and to hold out; none where a class has too few."""
+def _splits(rows: Rows, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield rows to train on and to hold out; none where a class of few rows has too few."""
     n, y = len(rows.y), rows.y
     if y.ndim == 2:
         order = np.random.default_rng(seed).permutation(n)
-        parts = np.array_split(order, min(_FOLDS, n)) if n >= 2 else []
-        return ((np.setdiff1d(order, part), part) for part in parts[: 1 if n > _FEW_ROWS else None])
-    fewest = np.bincount(y)[np.unique(y)].min()
-    if fewest < 2:
-        return iter(())
+        for part in np.array_split(order, _FOLDS)[: 1 if n > _FEW_ROWS else None]:
+            if 0 < len(part) < n:
+                yield np.setdiff1d(order, part), part
+        return
+    counts = np.bincount(y)
     if n <= _FEW_ROWS:
-        folds = StratifiedKFold(min(_FOLDS, int(fewest)), shuffle=True, random_state=seed)
-        return folds.split(y, y)
-    size = min(n, _MOST_ROWS)
-    n_test = max(int(_HELD_OUT * size), len(np.unique(y)))
-    split = StratifiedShuffleSplit(
-        1, train_size=size - n_test, test_size=n_test, random_state=seed
-    )  # fmt: skip
-    return split.split(y, y)
+        n_folds = min(_FOLDS, int(counts[counts > 0].min()))
+        if n_folds > 1:
+            folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+            yield from folds.split(y, y)
+        return
+    common = np.flatnonzero(counts[y] >= _FOLDS)
+    n_test = max(int(_HELD_OUT * len(common)), np.count_nonzero(counts >= _FOLDS))
+    split = StratifiedShuffleSplit(1, test_size=n_test, random_state=seed)
+    _, test = next(split.split(common, y[common]))
+    yield np.setdiff1d(np.arange(n), common[test]), common[test]
 
 
 def _decisions(classifier: Any, X: Any) -> Floats:
