@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from loclin.cli._data import Data
 from loclin.cli._outputs import replace_file
 from loclin.cli._settings import Settings
 from loclin.cli._systems import System, roster
-from loclin.cli._worker import Worker
+from loclin.cli._workers import Workers
 from tests.test_cli import run
 
 MAJORITY = ["iris", "--models", "majority"]
@@ -47,6 +49,24 @@ def echo(item, callback):
     return item
 
 
+@dataclass
+class Told:
+    item: int
+    what: str
+    alone: bool = False
+
+
+def work(item, callback):
+    """Say when it works, and when it does so alone."""
+    for _ in range(20):
+        callback(Told(item, "works"))
+        time.sleep(0.005)
+    for what in ("is measured", "is measured still"):
+        callback(Told(item, what, alone=True))
+        time.sleep(0.05 if item < 10 else 0.45)
+    return time.perf_counter()
+
+
 # --- time limits --------------------------------------------------------------------------------
 
 
@@ -65,23 +85,48 @@ def test_a_model_that_hangs_or_dies_is_left_out_and_others_go_on():
     assert dying == Skipped("dying", "failed (its process died; was the memory enough?)")
     assert isinstance(quick, Result)
     doing = [step.doing for step in steps if step.model == "quick"]
-    assert doing == ["starting", "warming up", "tuning", "tuning", "fitting 40 rows",
-                     "timing predictions"]  # fmt: skip
+    assert doing == ["warming up", *["tuning"] * 5, "fitting 40 rows", "timing predictions"]
 
 
 def test_a_worker_is_one_process_as_long_as_nothing_takes_too_long():
     numbers = []
-    with Worker(echo) as worker:
-        assert [worker(item, 60, numbers.append) for item in (1, 2)] == [1, 2]
-        assert numbers[0] == numbers[1] != os.getpid()
+    with Workers(echo, 1, 60) as workers:
+        assert list(workers([1, 2], numbers.append)) == [(1, 1), (2, 2)]
+    assert numbers[0] == numbers[1] != os.getpid()
+
+
+def test_what_asks_to_be_alone_is_alone():
+    told = []
+
+    def tell(message):
+        told.append((time.perf_counter(), message))
+
+    with Workers(work, 3, 60) as workers:
+        ended = list(workers(range(5), tell))
+    assert sorted(item for item, _ in ended) == [0, 1, 2, 3, 4]
+    working = [message.item for _, message in told if message.what == "works"]
+    changes = sum(one != other for one, other in pairwise(working))
+    assert changes > 5, "several work at once"
+    for item, end in ended:
+        start = next(at for at, one in told if (one.item, one.what) == (item, "is measured"))
+        meanwhile = [one for at, one in told if start < at < end and one.item != item]
+        assert len(meanwhile) <= 2, "what the others had under way when it asked"
+
+
+def test_time_that_a_call_waits_is_not_counted():
+    with Workers(work, 3, 1.6) as workers:
+        ended = list(workers([10, 11, 12], lambda message: None))
+    assert not [outcome for _, outcome in ended if isinstance(outcome, OSError)]
+    first, last = min(end for _, end in ended), max(end for _, end in ended)
+    assert last - first > 1.6, "one waited for both others"
 
 
 def test_a_screen_that_is_gone_is_not_taken_for_a_process_that_died():
     def gone(message):
         raise BrokenPipeError
 
-    with Worker(echo) as worker, pytest.raises(BrokenPipeError):
-        worker(1, 60, gone)
+    with Workers(echo, 1, 60) as workers, pytest.raises(BrokenPipeError):
+        list(workers([1], gone))
 
 
 def test_all_systems_reach_a_process():

@@ -179,8 +179,32 @@ def test_watch_is_told_of_each_candidate(fits):
 
     system, settings = System("fake", lambda seed: None, {"a": [1, 2]}), Settings(budget=1.0)
     tune(system, np.zeros((100, 1)), np.arange(100) % 2, Shape(100, 1), settings, callback)
-    assert [tried for tried, _ in told] == [1, 2, 3]
-    assert told[-1][1] == 0.2
+    assert [tried for tried, _ in told] == [0] * 5 + [1] * 5 + [2] * 5, "before each fit"
+    assert told[-1] == (2, 0.4)
+
+
+def test_time_spent_in_the_callback_is_not_counted(fits, clock):
+    fits.seconds = lambda n, drawn: 0.09
+
+    def wait(tried, error):
+        clock.now += 100.0
+
+    system, settings = System("fake", lambda seed: None, {"a": [1, 2]}), Settings(budget=1.0)
+    found = tune(system, np.zeros((100, 1)), np.arange(100) % 2, Shape(100, 1), settings, wait)
+    assert found.seconds == pytest.approx(1.08)
+    assert found.tried == 3
+
+
+def test_search_ends_where_the_best_no_longer_moves(fits):
+    def errors(drawn):
+        fits.tried = getattr(fits, "tried", -1) + (drawn != getattr(fits, "last", None))
+        fits.last = drawn
+        return 20 - min(fits.tried, 6)  # of 40 a fold: six candidates get better
+
+    fits.errors = errors
+    found = search({"a": loguniform(1, 10)}, candidates=60, budget=60.0)
+    assert found.tried == 7 + _tune.STILL
+    assert found.error == 14 / 40
 
 
 # --- the last fit ---------------------------------------------------------------------------------
@@ -317,8 +341,8 @@ def test_ranked_marks_the_front_but_not_the_majority_class():
     assert [(row.model, row.front) for row in rows] == [("kNN", True), ("Majority", False)]
 
 
-@pytest.mark.parametrize(("threads", "jobs", "expected"), [(1, 1, 1), (1, 2, 1), (2, 1, 2)])
-def test_fits_keep_to_their_threads(threads, jobs, expected):
+@pytest.mark.parametrize(("threads", "expected"), [(1, 1), (2, 2)])
+def test_fits_keep_to_their_threads(threads, expected):
     from sklearn.dummy import DummyClassifier
     from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -338,7 +362,7 @@ def test_fits_keep_to_their_threads(threads, jobs, expected):
     data = Data("d", "", "", X, y, X, y, ("a", "b"))
     system = System("spy", lambda seed: Spy())
     before = {pool["filepath"]: pool["num_threads"] for pool in threadpool_info()}
-    list(compare(data, [system], Settings(jobs=jobs, threads=threads)))
+    list(compare(data, [system], Settings(threads=threads)))
     after = {pool["filepath"]: pool["num_threads"] for pool in threadpool_info()}
     assert len(seen) == 7, "a warm-up, five folds, the last fit"
     assert all(seen)

@@ -58,7 +58,7 @@ def plain_loss(decisions, y, weights, temperature):
 @each("n_classes", [2, 4])
 @each("name", MODELS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_probabilities_are_the_softmax_of_scores(name, n_classes, kind):
+def test_probabilities_are_the_smoothed_softmax_of_scores(name, n_classes, kind):
     X, y = problem(n_classes)
     model = MODELS[name].fit(KINDS[kind](X), y)
     P, scores = model.predict_proba(X), model.decision_function(X) / model.temperature_
@@ -66,6 +66,8 @@ def test_probabilities_are_the_softmax_of_scores(name, n_classes, kind):
         scores = np.stack([np.zeros(len(scores)), scores], axis=1)
     expected = np.exp(scores - scores.max(axis=1, keepdims=True))
     expected /= expected.sum(axis=1, keepdims=True)
+    assert model.smoothing_ == 1 / 602, "all 600 rows were held out once"
+    expected = expected * 601 / 602 + 1 / 602 / n_classes
     np.testing.assert_allclose(P, expected, atol=1e-12)
     np.testing.assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(X))
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), P, atol=1e-12)
@@ -119,6 +121,16 @@ def test_log_loss_is_near_the_best_of_any_temperature(name):
     best = temperature_of(decisions, y_new, np.ones(len(y_new)))
     least = plain_loss(decisions, y_new, np.ones(len(y_new)), best)
     assert log_loss(y_new, model.predict_proba(X_new)) < least + 0.03
+
+
+@each("name", ["ml3", "sapl", "llsvm"])
+def test_a_row_far_away_is_not_predicted_with_certainty(name):
+    X, y = problem(4)
+    model = MODELS[name].fit(X, y)
+    far = 1e6 * X[:20]
+    assert np.abs(model.decision_function(far)).max() > 1e4 * model.temperature_
+    assert model.predict_proba(far).min() == pytest.approx(1 / 602 / 4)
+    assert model.predict_log_proba(far).min() > -8
 
 
 def test_many_rows_hold_out_a_part_once(monkeypatch):
@@ -222,9 +234,8 @@ def test_several_labels_have_a_temperature_each():
     model = USSVMClassifier(6, max_iter=5, random_state=0).fit(X, Y.astype(int))
     assert model.temperature_.shape == (2,)
     P = model.predict_proba(X)
-    np.testing.assert_allclose(
-        P, 1 / (1 + np.exp(-model.decision_function(X) / model.temperature_))
-    )
+    sharp = 1 / (1 + np.exp(-model.decision_function(X) / model.temperature_))
+    np.testing.assert_allclose(P, sharp * 401 / 402 + 0.5 / 402)
     np.testing.assert_array_equal(P > 0.5, model.predict(X) == 1)
     model.partial_fit(X, Y.astype(int))
     assert model.temperature_.shape == (2,)

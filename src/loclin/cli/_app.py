@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Annotated
 
 import typer
+from joblib import cpu_count
 
 from loclin import __version__
 from loclin.cli import _compare, _display
@@ -29,6 +30,7 @@ __all__ = ["app"]
 
 BUSY = 0.75  # load a core from which timing is in doubt
 MOST_THREADS = 1024
+MOST_JOBS = 4  # by default
 
 app = typer.Typer(
     help="Locally linear classifiers: kernel-SVM accuracy at linear-SVM cost.",
@@ -89,7 +91,14 @@ Candidates = Annotated[
     int, typer.Option(metavar="N", help="The most candidates to try for a model.")
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of splits, candidates and models.")]
-Jobs = Annotated[int, typer.Option(metavar="N", help="Folds to fit at once while tuning.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Models to tune at once, each in a process with its own copy of the data; as many as "
+        f"there are cores by default, {MOST_JOBS} at most. What is timed runs alone.",
+    ),
+]
 Threads = Annotated[
     int,
     typer.Option(
@@ -131,7 +140,7 @@ def compare(
     folds: Folds = Settings.folds,
     candidates: Candidates = Settings.candidates,
     seed: Seed = Settings.seed,
-    jobs: Jobs = Settings.jobs,
+    jobs: Jobs = None,
     threads: Threads = Settings.threads,
     time_limit: TimeLimit = None,
     max_gb: MaxGb = Limit.gigabytes,
@@ -150,6 +159,8 @@ def compare(
     try:
         if time_limit is None:
             time_limit = Settings.default_time_limit(budget)
+        if jobs is None:
+            jobs = max(1, min(MOST_JOBS, cpu_count(only_physical_cores=True) // max(1, threads)))
         settings = Settings(budget, folds, candidates, seed, jobs, threads, time_limit)
         _check_settings(settings)
         if not max_gb > 0:

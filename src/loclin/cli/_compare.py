@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core.event import Event, Listener, install_listener
 from scipy.sparse import issparse
 from sklearn.preprocessing import MaxAbsScaler
 from threadpoolctl import threadpool_limits
@@ -20,6 +22,7 @@ from loclin.cli._data import Data
 from loclin.cli._errors import one_line
 from loclin.cli._measure import (
     interval,
+    log_loss,
     pareto_front,
     pickled_bytes,
     predict_seconds,
@@ -28,22 +31,24 @@ from loclin.cli._measure import (
 from loclin.cli._settings import Settings
 from loclin.cli._systems import Shape, System
 from loclin.cli._tune import Tuned, tune
-from loclin.cli._worker import Worker
+from loclin.cli._workers import Workers
 
-__all__ = ["Result", "Skipped", "Step", "compare", "ranked"]
+__all__ = ["COMPILING", "Result", "Skipped", "Step", "compare", "ranked"]
 
 PATIENCE = 15.0  # the last fit may take so many budgets, ...
 PATIENCE_STEEP = 4.0  # ... that of a super-linear model so many
+COMPILING = "compiling (the result is kept for later runs)"
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a system is doing, for the display."""
+    """What a system is doing, for the display; it is timed where it asks to be alone."""
 
     model: str
     doing: str
     tried: int = 0
     error: float | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,8 @@ class Result:
         Is it loclin's; is it the majority class.
     error, low, high : float
         Share of test rows predicted wrong, and its 95 % interval (Wilson).
+    log_loss : float or None
+        Of the test rows; None for a model without probabilities.
     fit_seconds, fit_rows : float, int
         Time of the last fit, scaling included, and the rows it had.
     predict_seconds, predict_rows : float, int
@@ -99,6 +106,7 @@ class Result:
     parameters: Mapping[str, Any]
     tuned: Tuned
     wrong: np.ndarray = field(repr=False)
+    log_loss: float | None = None
     front: bool = False
     notes: tuple[str, ...] = ()
 
@@ -110,6 +118,9 @@ def compare(
     callback: Callable[[Step], None] = lambda step: None,
 ) -> Iterator[Result | Skipped]:
     """Yield one result after another, each as soon as it is there.
+
+    Several systems are tuned at once where there are several jobs, each in a process. Fits and
+    predictions whose times are in the results are made while all others wait.
 
     Parameters
     ----------
@@ -124,29 +135,22 @@ def compare(
     """
     shape = describe(data)
     run = partial(_outcome, data, shape, settings)
-    with Worker(run) as worker:
-        for system in systems:
-            reason = system.refuses(shape)
-            if reason is not None:
-                yield Skipped(system.name, reason)
-            elif settings.time_limit:
-                yield _limited(worker, system, settings.time_limit, callback)
+    refused = {system.name: system.refuses(shape) for system in systems}
+    yield from (Skipped(name, reason) for name, reason in refused.items() if reason)
+    systems = [system for system in systems if not refused[system.name]]
+    if settings.jobs == 1 and not settings.time_limit:
+        yield from (run(system, callback) for system in systems)
+        return
+    seconds = settings.time_limit or math.inf
+    with Workers(run, settings.jobs, seconds) as workers:
+        for system, outcome in workers(systems, callback):
+            if isinstance(outcome, TimeoutError):
+                reason = f"timed out after {seconds:g} s (--time-limit)"
+                yield Skipped(system.name, reason, timed_out=True)
+            elif isinstance(outcome, ChildProcessError):
+                yield Skipped(system.name, f"failed ({outcome})")
             else:
-                yield run(system, callback)
-
-
-def _limited(
-    worker: Worker, system: System, seconds: float, callback: Callable[[Step], None]
-) -> Result | Skipped:
-    """Run one system in the worker's process, for so many seconds at most."""
-    callback(Step(system.name, "starting"))
-    try:
-        outcome: Result | Skipped = worker(system, seconds, callback)
-    except TimeoutError:
-        return Skipped(system.name, f"timed out after {seconds:g} s (--time-limit)", timed_out=True)
-    except ChildProcessError as error:
-        return Skipped(system.name, f"failed ({error})")
-    return outcome
+                yield outcome
 
 
 def _outcome(
@@ -161,7 +165,8 @@ def _outcome(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             callback(Step(system.name, "warming up"))
-            with _threads(settings.threads):
+            compiling = install_listener("numba:compile", _Compiling(callback, system.name))
+            with _threads(settings.threads), compiling:
                 _warm_up(system, data, shape, settings.seed)
             with _threads(settings.threads):  # libraries may have been loaded by now
                 return _run(system, data, shape, settings, callback)
@@ -195,6 +200,20 @@ def ranked(results: Sequence[Result]) -> list[Result]:
     return sorted(marked, key=lambda row: (row.error, row.predict_seconds))
 
 
+class _Compiling(Listener):
+    """Tells once that Numba compiles; what it finds on disk it does not compile."""
+
+    def __init__(self, callback: Callable[[Step], None], model: str) -> None:
+        self._waiting = [partial(callback, Step(model, COMPILING))]
+
+    def on_start(self, event: Event) -> None:
+        if self._waiting:
+            self._waiting.pop()()
+
+    def on_end(self, event: Event) -> None:
+        pass
+
+
 @contextmanager
 def _threads(threads: int) -> Iterator[None]:
     """Hold BLAS, OpenMP and Numba to so many threads; 0 leaves them as they are."""
@@ -216,22 +235,19 @@ def _run(
     """Tune, refit and measure one system."""
     X, y = data.X_train, data.y_train
 
-    def step(doing: str, tried: int = 0, error: float | None = None) -> None:
-        callback(Step(system.name, doing, tried, error))
-
-    step("tuning")
-    tuned = tune(system, X, y, shape, settings, partial(step, "tuning"))
+    step = partial(Step, system.name)
+    tuned = tune(system, X, y, shape, settings, lambda *best: callback(step("tuning", *best)))
     rows = _fitting_rows(system, tuned, y, settings)
     here = replace(shape, n_rows=len(rows))
     model = system.make(tuned.drawn, here, settings.seed)
     X, y = (X, y) if len(rows) == len(y) else (X[rows], y[rows])
-    step(f"fitting {len(rows):,} rows", tuned.tried, tuned.error)
+    callback(step(f"fitting {len(rows):,} rows", tuned.tried, tuned.error, alone=True))
     start = perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
     fit_seconds = perf_counter() - start
-    step("timing predictions", tuned.tried, tuned.error)
+    callback(step("timing predictions", tuned.tried, tuned.error, alone=True))
     start = perf_counter()
     wrong = model.predict(data.X_test) != data.y_test
     seconds, timed = predict_seconds(model, data.X_test, perf_counter() - start)
@@ -251,6 +267,7 @@ def _run(
         system.resolve(tuned.drawn, here),
         tuned,
         wrong,
+        log_loss(model, data.X_test, data.y_test),
         notes=_notes(tuned, len(rows), len(data.y_train), settings, caught),
     )
 

@@ -13,9 +13,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Column, Table
 from rich.text import Text
 
-from loclin.cli._compare import Result, Skipped, Step
+from loclin.cli._compare import COMPILING, Result, Skipped, Step
 from loclin.cli._errors import plural, printable
-from loclin.cli._report import FRONT_MEANS, Report, footnotes
+from loclin.cli._report import Report, footnotes, legend
 from loclin.cli._terminal import say
 from loclin.cli._text import COLUMNS, cells, late_cells, micros, percent, plain_table
 
@@ -44,8 +44,7 @@ def _outcome(outcome: Result | Skipped) -> str:
 def _closing(report: Report) -> list[str]:
     """Return the lines below the table: marks, notes, models left out."""
     notes, _ = footnotes(report)
-    lines = [f"* {FRONT_MEANS}"] if any(row.front for row in report.rows) else []
-    lines += notes
+    lines = legend(report) + notes
     lines += [f"{item.model} left out: {item.reason}" for item in report.skipped]
     if report.interrupted:
         lines.append("interrupted: models that had not finished are missing")
@@ -62,6 +61,7 @@ class _Plain:
         self._count = len(names)
         self._width = max(map(len, names), default=0)
         self._done = 0
+        self._compiled = False
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +74,10 @@ class _Plain:
         say(text)
 
     def step(self, step: Step) -> None:
-        """Show what a model is doing: not here."""
+        """Say once that the first run compiles; nothing else on what a model is doing."""
+        if step.doing == COMPILING and not self._compiled:
+            self._compiled = True
+            self.say(COMPILING)
 
     def finish(self, outcome: Result | Skipped) -> None:
         """Show how a model came out."""

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from loclin.cli._plot import svg
-from loclin.cli._report import FRONT_MEANS, Report, footnotes, how_measured, versions
+from loclin.cli._report import Report, footnotes, how_measured, legend, versions
 from loclin.cli._text import COLUMNS, cells, late_cells, parameters, percent
 
 __all__ = ["page"]
@@ -117,8 +117,8 @@ def _table(report: Report) -> str:
         name, *words = map(escape, late_cells(item))
         late = "".join(f"<td>{word}</td>" for word in words)
         lines.append(f"<tr class=baseline><td class=left>{name}</td>{late}</tr>")
-    below = [f"* {FRONT_MEANS}"] if any(row.front for row in report.rows) else []
-    below += notes + [f"{item.model} left out: {item.reason}" for item in report.skipped]
+    below = legend(report) + notes
+    below += [f"{item.model} left out: {item.reason}" for item in report.skipped]
     below += [f"Note: {note}" for note in report.data.notes]
     footer = "".join(f'<p class="facts small">{escape(note)}</p>' for note in below)
     return (

@@ -9,11 +9,19 @@ from time import perf_counter
 
 import numpy as np
 from scipy.stats import binomtest
+from sklearn import metrics
 from sklearn.base import BaseEstimator
 
 from loclin.cli._part import Matrix
 
-__all__ = ["interval", "pareto_front", "pickled_bytes", "predict_seconds", "stratified_rows"]
+__all__ = [
+    "interval",
+    "log_loss",
+    "pareto_front",
+    "pickled_bytes",
+    "predict_seconds",
+    "stratified_rows",
+]
 
 REPEATS = 7
 LEAST_SECONDS = 0.3  # quick calls are repeated for so long, to outlast a disturbance
@@ -31,6 +39,24 @@ def interval(wrong: int, total: int) -> tuple[float, float]:
     """
     bounds = binomtest(wrong, total).proportion_ci(confidence_level=0.95, method="wilson")
     return float(bounds.low), float(bounds.high)
+
+
+def log_loss(model: BaseEstimator, X: Matrix, y: np.ndarray) -> float | None:
+    """Return the mean of -log P(label) over the rows; None for a model without probabilities.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted.
+    X, y : ndarray or csr_array, ndarray
+        Rows, and their classes, counted from 0.
+    """
+    if not hasattr(model, "predict_proba"):
+        return None
+    labels = np.arange(max(y.max(), model.classes_.max()) + 1)
+    probabilities = np.zeros((len(y), len(labels)))
+    probabilities[:, model.classes_] = model.predict_proba(X)
+    return float(metrics.log_loss(y, probabilities, labels=labels))
 
 
 def pareto_front(errors: Sequence[float], costs: Sequence[float]) -> list[bool]:

@@ -23,12 +23,24 @@ from loclin.cli._errors import plural
 from loclin.cli._measure import REPEATS
 from loclin.cli._settings import Settings
 from loclin.cli._text import micros, percent
+from loclin.cli._tune import STILL
 
-__all__ = ["Report", "as_dict", "csv_text", "footnotes", "how_measured", "json_text", "versions"]
+__all__ = [
+    "Report",
+    "as_dict",
+    "csv_text",
+    "footnotes",
+    "how_measured",
+    "json_text",
+    "legend",
+    "versions",
+]
 
 CHANCE = 0.1  # a difference with a p-value above this may be chance
 FASTER = 2.0  # a less accurate model must be so many times faster to be worth a word
 FRONT_MEANS = "on the front: no other row is at least as accurate and as fast, and better in one"
+
+FIT_MEANS = "fit s: one fit with the parameters found, tuning and compiling not included"
 
 
 @dataclass(frozen=True)
@@ -73,15 +85,15 @@ def how_measured(report: Report) -> list[str]:
     return [
         f"Each model was tuned on the training split alone, by {settings.folds}-fold stratified "
         f"cross-validation: the defaults (but C = 0.01 for LinearSVC; 300 components and "
-        f"C = 10 for Nystroem), then up to "
-        f"{settings.candidates - 1} random candidates "
-        f"in a fixed order, until {settings.budget:g} s were spent. Candidates that fell "
-        "hopelessly behind were dropped early.",
+        f"C = 10 for Nystroem), then up to {settings.candidates - 1} random candidates in a fixed "
+        f"order, until {settings.budget:g} s were spent or {STILL} in a row had not moved the "
+        "interval of the best. Candidates that fell hopelessly behind were dropped early.",
         f"The best candidate was fitted on the training split ({len(data.y_train):,} rows, but see "
         f"the notes) and tested on {len(data.y_test):,} rows ({data.split}).",
         "Features are standardised in the pipeline (sparse ones divided by their largest absolute "
         "value), except for trees. Times and sizes are of the whole pipeline.",
-        f"Threads for each fit and prediction: {settings.threads or 'all'} (--threads).",
+        f"Threads for each fit and prediction: {settings.threads or 'all'} (--threads). Models "
+        f"tuned at once: {settings.jobs} (--jobs); what was timed ran alone.",
         *(
             [
                 f"A model that took more than {settings.time_limit:g} s in all was ended "
@@ -91,13 +103,20 @@ def how_measured(report: Report) -> list[str]:
             else []
         ),
         "Error: share of test rows predicted wrong, with Wilson's 95 % interval.",
-        "Fit: seconds of that one last fit, compilation excluded.",
+        "Log loss: mean of -log P(label) over the test rows, - for models without probabilities.",
+        f"{FIT_MEANS[0].upper()}{FIT_MEANS[1:]}.",
         f"Time a row: median of {REPEATS} or more calls on {calls} rows at once, after a call "
         "to warm up.",
         "Size: length of the fitted pipeline's pickle.",
         f"Front: {FRONT_MEANS.removeprefix('on the front: ')}. The majority class is a floor and "
         "is never marked.",
     ]
+
+
+def legend(report: Report) -> list[str]:
+    """Return what the table's mark and column do not say for themselves."""
+    front = [f"* {FRONT_MEANS}"] if any(row.front for row in report.rows) else []
+    return [*front, FIT_MEANS] if report.rows else []
 
 
 def footnotes(report: Report) -> tuple[list[str], list[str]]:
@@ -177,6 +196,7 @@ def _row_dict(row: Result, n_train: int) -> dict[str, Any]:
         "error": row.error,
         "error_low": row.low,
         "error_high": row.high,
+        "log_loss": row.log_loss,
         "n_wrong": int(row.wrong.sum()),
         "n_test": len(row.wrong),
         "cv_error": row.tuned.error,

@@ -23,15 +23,15 @@ class Settings:
     seed : int
         Seed of splits, candidates and classifiers.
     jobs : int
-        Folds fitted at once, in threads.
+        Models tuned at once, each in a process of its own.
     threads : int
         Threads of BLAS and OpenMP for each fit; 0 leaves them as they are.
     time_limit : float
         Seconds that one system may take in all, in a process that is killed then; 0: no limit, and
-        no process of its own.
+        with one job no process of its own.
     """
 
-    budget: float = 8.0
+    budget: float = 5.0
     folds: int = 5
     candidates: int = 60
     seed: int = 0

@@ -20,7 +20,7 @@ __all__ = [
     "times",
 ]
 
-COLUMNS = ("model", "error %", "95 % interval", "fit s", "us a row", "size")
+COLUMNS = ("model", "error %", "95 % range", "log loss", "fit s", "us a row", "size")
 
 
 def percent(share: float, n_rows: int) -> str:
@@ -72,6 +72,7 @@ def cells(row: Result) -> tuple[str, ...]:
         row.model,
         percent(row.error, n_test),
         f"{percent(row.low, n_test)} - {percent(row.high, n_test)}",
+        "-" if row.log_loss is None else f"{row.log_loss:.3f}",
         times(row.fit_seconds),
         micros(row.predict_seconds),
         size(row.size_bytes),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import sqrt
 from time import perf_counter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed
 from sklearn.model_selection import ParameterSampler, StratifiedKFold
-from threadpoolctl import threadpool_limits
 
 from loclin.cli._measure import stratified_rows
 from loclin.cli._part import Matrix
@@ -23,10 +22,10 @@ __all__ = ["Tuned", "tune"]
 PILOT_ROWS = 1000  # data of up to twice as many rows are tuned on all of them, untried
 WANTED = 5  # candidates that the budget should at least allow for
 HOPELESS = 3.0  # standard errors behind the best, at which a candidate is dropped
+STILL = 12  # the search ends where so many candidates in a row ...
+MOVED = 0.25  # ... have not brought the best error down by this share of its standard error
 
 Indices = tuple[np.ndarray, np.ndarray]  # of the rows of a fold to fit on, and to test on
-In = TypeVar("In")
-Out = TypeVar("Out")
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,21 @@ def _error(score: Sequence[_Fold]) -> float:
     return _wrong(score) / sum(fold.rows for fold in score)
 
 
+class _Stopwatch:
+    """Seconds since the start, without those in which others were called."""
+
+    def __init__(self) -> None:
+        self._start = perf_counter()
+
+    def __call__(self) -> float:
+        return perf_counter() - self._start
+
+    def pause(self, function: Callable[[int, float], None], tried: int, error: float) -> None:
+        start = perf_counter()
+        function(tried, error)
+        self._start += perf_counter() - start
+
+
 def tune(
     system: System,
     X: Matrix,
@@ -87,7 +101,8 @@ def tune(
     """Search the space of ``system`` until the budget is spent.
 
     The default parameters come first, then random ones in a fixed seeded order. The first
-    candidate is always evaluated, on as many folds as two budgets allow.
+    candidate is always evaluated, on as many folds as two budgets allow. The search ends early
+    where the interval of the best one's error no longer moves.
 
     Parameters
     ----------
@@ -100,35 +115,48 @@ def tune(
     settings : Settings
         Budget, folds, seed.
     callback : callable
-        Called as ``callback(tried, best_error)`` after each candidate.
+        Called as ``callback(tried, best_error)`` after each fit. Its time is not counted.
 
     Raises
     ------
     Exception
         What the first candidate raised, if every candidate failed.
     """
-    start = perf_counter()
-    rows = _tuning_rows(system, X, y, shape, settings, start + settings.budget)
+    spent = _Stopwatch()
+    rows = _tuning_rows(system, X, y, shape, settings, spent)
     X, y = (X, y) if len(rows) == len(y) else (X[rows], y[rows])
     folds = _folds(y, settings)
     best: tuple[list[_Fold], Mapping[str, Any]] | None = None
-    tried, failures = 0, []
+    bests: list[float] = []  # the best error after each candidate
+    failures = []
+
+    def fit(drawn: Mapping[str, Any], fold: Indices) -> _Fold:
+        spent.pause(callback, len(bests), bests[-1] if bests else 1.0)
+        return _fit_and_count(system, drawn, X, y, fold, shape, settings.seed)
+
     for drawn in _candidates(system, settings):
-        limit = start + settings.budget * (1 if best else 2)
-        if best and perf_counter() >= limit:
+        limit = settings.budget * (1 if best else 2)
+        if best and (spent() >= limit or _still(bests, len(y))):
             break
         try:
-            score = _evaluate(system, drawn, X, y, folds, shape, settings, limit, best and best[0])
+            score = _evaluate(partial(fit, drawn), folds, spent, limit, best and best[0])
         except (ValueError, MemoryError, ArithmeticError, RuntimeError) as error:
             failures.append(error)
             score = None
-        tried += 1
         if score and (best is None or _error(score) < _error(best[0])):
             best = score, drawn
-        callback(tried, _error(best[0]) if best else 1.0)
+        bests.append(_error(best[0]) if best else 1.0)
     if best is None:
         raise failures[0]
-    return _summary(*best, len(y), tried, perf_counter() - start)
+    return _summary(*best, len(y), len(bests), spent())
+
+
+def _still(bests: Sequence[float], n_rows: int) -> bool:
+    """Tell whether the last candidates have not moved the interval of the best error."""
+    if len(bests) <= STILL:
+        return False
+    before, now = bests[-1 - STILL], bests[-1]
+    return before - now <= MOVED * sqrt(before * (1 - before) / n_rows)
 
 
 def _summary(
@@ -159,13 +187,9 @@ def _folds(y: np.ndarray, settings: Settings) -> list[Indices]:
 
 
 def _evaluate(
-    system: System,
-    drawn: Mapping[str, Any],
-    X: Matrix,
-    y: np.ndarray,
+    fit: Callable[[Indices], _Fold],
     folds: list[Indices],
-    shape: Shape,
-    settings: Settings,
+    spent: _Stopwatch,
     limit: float,
     best: Sequence[_Fold] | None,
 ) -> list[_Fold] | None:
@@ -174,34 +198,13 @@ def _evaluate(
     Without a best to compare with, running out of time keeps the folds done so far.
     """
     score: list[_Fold] = []
-
-    def one(fold: Indices) -> _Fold:
-        return _fit_and_count(system, drawn, X, y, fold, shape, settings.seed)
-
-    for first in range(0, len(folds), settings.jobs):
-        for result in _map(one, folds[first : first + settings.jobs], settings.threads):
-            score.append(result)
-            if best and _hopeless(score, best):
-                return None
-        if perf_counter() >= limit and len(score) < len(folds):
+    for fold in folds:
+        score.append(fit(fold))
+        if best and _hopeless(score, best):
+            return None
+        if spent() >= limit and len(score) < len(folds):
             return None if best else score
     return score
-
-
-def _map(function: Callable[[In], Out], items: Sequence[In], threads: int) -> list[Out]:
-    """Apply ``function`` to the items, in threads that share the cores where there are several."""
-    if len(items) == 1:
-        return [function(items[0])]
-    limit = threads or max(1, cpu_count() // len(items))
-
-    def limited(item: In) -> Out:
-        with threadpool_limits(limits=limit):  # OpenMP's limit holds for one thread only,
-            return function(item)
-
-    with threadpool_limits(limits=limit):  # BLAS's for all, so that it must be put back once
-        return list(
-            Parallel(len(items), prefer="threads")(delayed(limited)(item) for item in items)
-        )
 
 
 def _fit_and_count(
@@ -235,7 +238,12 @@ def _hopeless(score: Sequence[_Fold], best: Sequence[_Fold]) -> bool:
 
 
 def _tuning_rows(
-    system: System, X: Matrix, y: np.ndarray, shape: Shape, settings: Settings, limit: float
+    system: System,
+    X: Matrix,
+    y: np.ndarray,
+    shape: Shape,
+    settings: Settings,
+    spent: _Stopwatch,
 ) -> np.ndarray:
     """Choose the rows to tune on: all, or a stratified part that allows several candidates.
 
@@ -251,7 +259,7 @@ def _tuning_rows(
         start = perf_counter()
         _fit_and_count(system, system.start, X[rows], y[rows], fold, shape, settings.seed)
         needed = WANTED * settings.folds * (perf_counter() - start)
-        left = limit - perf_counter()
+        left = settings.budget - spent()
         bigger = min(n, 3 * size)
         if needed * (bigger / size) ** system.growth > left:
             break

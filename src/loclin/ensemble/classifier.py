@@ -25,7 +25,13 @@ from loclin.fitting.checks import (
     check_number,
     check_weights,
 )
-from loclin.fitting.probability import Probabilities, StreamedTemperature, spread, temperature_of
+from loclin.fitting.probability import (
+    Probabilities,
+    StreamedTemperature,
+    smoothing_of,
+    spread,
+    temperature_of,
+)
 from loclin.fitting.targets import classes_of_stream, find_classes, in_classes
 from loclin.ml3 import ML3Classifier
 from loclin.sapl import SAPLClassifier
@@ -76,6 +82,8 @@ class LocallyLinearEnsemble(Probabilities, ClassifierMixin, BaseEstimator):
         Spread of the kinds' scores.
     temperature_ : float
         What scores are divided by before their softmax is `predict_proba`.
+    smoothing_ : float
+        Share of probability that is spread evenly over the classes.
     local_coef_ : ndarray of shape (n_scorers, n_models, n_features)
         The members' linear models side by side; n_scorers is n_classes.
     local_intercept_ : ndarray of shape (n_scorers, n_models)
@@ -221,7 +229,8 @@ class LocallyLinearEnsemble(Probabilities, ClassifierMixin, BaseEstimator):
                 for kind, one in enumerate(kinds) for fold in range(self.n_folds)
             ]  # fmt: skip
             self.shares_, self.units_ = np.full(len(kinds), 1 / len(kinds)), np.ones(len(kinds))
-            self.temperature_ = 1.0
+            self.temperature_, self.smoothing_ = 1.0, smoothing_of(len(labels))
+            self._streamed = StreamedTemperature(n_rows=len(labels))
         elif len(labels) and weights.any():
             self._watch(rows, labels, weights)
 
@@ -382,6 +391,7 @@ class LocallyLinearEnsemble(Probabilities, ClassifierMixin, BaseEstimator):
         kinds = len(self.members_) // self.n_folds
         self.shares_, self.units_ = np.full(kinds, 1 / kinds), np.ones(kinds)
         some = np.flatnonzero((folds >= 0) & (weights > 0))
+        self.smoothing_ = smoothing_of(len(some) or len(labels))
         if not len(some):
             self._set_units(rows)
             self.temperature_ = temperature_of(self.decision_function(rows), labels, weights)
@@ -419,9 +429,11 @@ class LocallyLinearEnsemble(Probabilities, ClassifierMixin, BaseEstimator):
         self.units_ = self.units_ + share * (self._spreads(rows[few]) - self.units_)
         known = self._streamed
         if not known.precision and self._n_seen and hasattr(self, "temperature_"):
-            known = StreamedTemperature(-float(np.log(self.temperature_)), 10.0)
+            n_rows = max(known.n_rows, round(1 / self.smoothing_) - 2)
+            known = StreamedTemperature(-float(np.log(self.temperature_)), 10.0, n_rows)
         self._streamed = known.after(self.decision_function(rows[few]), labels[few], weights[few])
         self.temperature_ = self._streamed.temperature
+        self.smoothing_ = smoothing_of(self._streamed.n_rows)
 
     def _factors(self) -> Iterator[tuple[Any, float]]:
         """Yield members that count, and what their scores are multiplied by."""

@@ -1,7 +1,9 @@
 """Probabilities: the softmax of the scores over one temperature (one sigmoid a label for several).
 
-``p_y(x) = exp(score_y(x) / T) / sum of the same over the classes``, so that the label of greatest
-probability is the one predicted. T minimises the log loss of rows that were not trained on.
+``p_y(x) = (1 - e) exp(score_y(x) / T) / (sum of the same over the c classes) + e / c``, so that the
+label of greatest probability is the one predicted. T minimises the log loss of n rows that were not
+trained on, and e = 1 / (n + 2): they cannot tell that rows more rare than that, such as outliers
+far away from all others, are predicted well.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import root_scalar
-from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
+from scipy.special import expit, logsumexp, softmax
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Labels, Rows
@@ -102,8 +104,10 @@ def labelwise(decisions: Floats, y: Labels, weights: Floats) -> Any:
     )  # fmt: skip
 
 
-def held_out_temperature(classifier: Any, rows: Rows, watched: Rows | None, seed: int) -> Any:
-    """Return the temperature of a fitted classifier.
+def held_out_temperature(
+    classifier: Any, rows: Rows, watched: Rows | None, seed: int
+) -> tuple[Any, int]:
+    """Return the temperature of a fitted classifier, and the number of rows that told it.
 
     From rows that were watched; else from those that short fits of the same kind hold out. The
     temperature is in proportion to the scores, and those of a short fit are smaller. Where a class
@@ -130,10 +134,15 @@ def held_out_temperature(classifier: Any, rows: Rows, watched: Rows | None, seed
             test, decisions = _held_out(classifier, rows, seed)
     if not len(test) or not np.isfinite(decisions).all():
         X, y, weights, _ = rows if watched is None else watched
-        return labelwise(_decisions(classifier, X), y, weights)
+        return labelwise(_decisions(classifier, X), y, weights), len(y)
     of_short = labelwise(decisions, rows.y[test], rows.weights[test])
     ratio = spread(_decisions(classifier, rows.X[test])) / (spread(decisions) or 1.0)
-    return of_short * (ratio or 1.0)
+    return of_short * (ratio or 1.0), len(test)
+
+
+def smoothing_of(n_rows: float) -> float:
+    """Return the share of probability that is spread over all classes: Laplace's rule."""
+    return 1.0 / (n_rows + 2.0)
 
 
 def _held_out(classifier: Any, rows: Rows, seed: int) -> tuple[NDArray[np.intp], Floats]:
@@ -194,10 +203,13 @@ class StreamedTemperature(NamedTuple):
     ----------
     log_inverse : float
     precision : float
+    n_rows : int
+        That have told it, and those of the first call.
     """
 
     log_inverse: float = 0.0
     precision: float = 0.0
+    n_rows: int = 0
 
     @property
     def temperature(self) -> float:
@@ -210,7 +222,8 @@ class StreamedTemperature(NamedTuple):
         if not 0 < unit < math.inf:
             return self
         if not self.precision:
-            start = StreamedTemperature(-math.log(temperature_of(decisions, y, weights)), 1e-9)
+            found = temperature_of(decisions, y, weights)
+            start = StreamedTemperature(-math.log(found), 1e-9, self.n_rows)
             return start._stepped(LogLoss.of(decisions, y, weights), n)
         return self._stepped(LogLoss.of(decisions, y, weights), n)
 
@@ -221,7 +234,9 @@ class StreamedTemperature(NamedTuple):
         precision = self.precision + curvature
         step = max(-1.0, min(1.0, -slope / precision))
         return StreamedTemperature(
-            self.log_inverse + step, precision * min(1.0, _MEMORY / (_MEMORY + n))
+            self.log_inverse + step,
+            precision * min(1.0, _MEMORY / (_MEMORY + n)),
+            self.n_rows + n,
         )
 
 
@@ -229,13 +244,16 @@ class Probabilities:
     """What a classifier with scores says of their probabilities."""
 
     temperature_: float | NDArray[np.float64]
+    smoothing_: float
 
     @abstractmethod
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
         """Scores of the rows."""
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """Probabilities of the classes: the softmax of the scores over `temperature_`.
+        """Probabilities of the classes: the softmax of the scores over `temperature_`, smoothed.
+
+        A share `smoothing_` is spread evenly over the classes, so that no label is impossible.
 
         Parameters
         ----------
@@ -247,15 +265,17 @@ class Probabilities:
             In the order of `classes_`; rows sum to one. Where a row has several labels, that of
             each label, (n_samples, n_labels).
         """
-        scores = self._over_temperature(X)
+        scores, spread_evenly = self._over_temperature(X), getattr(self, "smoothing_", 0.0)
         if self._multilabel:
-            return expit(scores)
-        if scores.ndim == 1:
-            return np.stack([expit(-scores), expit(scores)], axis=1)
-        return softmax(scores, axis=1)
+            sharp = expit(scores)
+        elif scores.ndim == 1:
+            sharp = np.stack([expit(-scores), expit(scores)], axis=1)
+        else:
+            sharp = softmax(scores, axis=1)
+        return sharp * (1 - spread_evenly) + spread_evenly / self._n_outcomes(sharp)
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """Logarithms of the probabilities, also of those that are too small to be told from zero.
+        """Logarithms of the probabilities.
 
         Parameters
         ----------
@@ -265,12 +285,7 @@ class Probabilities:
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
         """
-        scores = self._over_temperature(X)
-        if self._multilabel:
-            return log_expit(scores)
-        if scores.ndim == 1:
-            return np.stack([log_expit(-scores), log_expit(scores)], axis=1)
-        return log_softmax(scores, axis=1)
+        return np.log(self.predict_proba(X))
 
     # How the temperature is found.
 
@@ -282,20 +297,26 @@ class Probabilities:
         """Set the temperature of a fit."""
         if not self._calibrates:
             self.temperature_ = np.ones(rows.y.shape[1]) if self._multilabel else 1.0
+            self.smoothing_ = 0.0
             return
-        self.temperature_, self._temperatures = held_out_temperature(self, rows, watched, seed), ()
+        self.temperature_, n_rows = held_out_temperature(self, rows, watched, seed)
+        self.smoothing_, self._temperatures = smoothing_of(n_rows), ()
 
     def _calibrated_by(self, rows: Rows) -> tuple[StreamedTemperature, ...]:
         """Return the temperatures of a stream with some more rows, which it is about to learn."""
         n_labels = rows.y.shape[1] if rows.y.ndim == 2 else 1
+        first = (StreamedTemperature(n_rows=len(rows.y)),) * n_labels
         if not self._calibrates:
-            return self._temperatures or (StreamedTemperature(),) * n_labels
+            return self._temperatures or first
         if not hasattr(self, "temperature_"):
-            return (StreamedTemperature(),) * n_labels
+            return first
         known = self._temperatures
         if not known:  # a fit came before
             of_fit = np.broadcast_to(self.temperature_, n_labels)
-            known = tuple(StreamedTemperature(-math.log(t), _MEMORY / 10) for t in of_fit)
+            n_rows = round(1 / getattr(self, "smoothing_", 1.0)) - 2
+            known = tuple(
+                StreamedTemperature(-math.log(t), _MEMORY / 10, max(0, n_rows)) for t in of_fit
+            )
         some = slice(None, None, -(-len(rows.y) // _MOST_SCORED))
         with np.errstate(all="ignore"):
             decisions = _decisions(self, rows.X[some])
@@ -308,6 +329,10 @@ class Probabilities:
         """Set the temperature of a stream."""
         now = np.array([one.temperature for one in found])
         self._temperatures, self.temperature_ = found, now if self._multilabel else float(now[0])
+        self.smoothing_ = smoothing_of(found[0].n_rows)
+
+    def _n_outcomes(self, probabilities: NDArray[Any]) -> int:
+        return 2 if self._multilabel else probabilities.shape[1]
 
     def _over_temperature(self, X: ArrayLike) -> NDArray[Any]:
         scores = self.decision_function(X)  # files of earlier versions know no temperature

@@ -140,6 +140,8 @@ class SAPLClassifier(LocallyLinearClassifier):
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
         five short fits for it; of more, one; with `early_stopping` none.
+    smoothing_ : float
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
     objective_, validation_scores_ : list of float
         One value a pass.
     n_iter_, n_features_in_ : int
