@@ -358,7 +358,7 @@ RUNS = [
     "loclin.io.save", "loclin.io.load", "loclin.callbacks.Checkpoint", "loclin.datasets.load",
     "loclin.cli.main", "loclin.vc_bound", "loclin.engine.jit.jit", "loclin.engine.jit.os",
     "loclin.fitting.encode.clone", "loclin.ml3.runs.np", "loclin.ml3.classifier.Integral",
-    "loclin.llsvm.dual.ThreadPoolExecutor", "loclin.l3m.online.Parallel", "", ".", 3, None, ["os"],
+    "loclin.engine.dual.ThreadPoolExecutor", "loclin.l3m.online.Parallel", "", ".", 3, None, ["os"],
 ]  # fmt: skip
 
 

@@ -20,12 +20,12 @@ import loclin
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding, TangentCoding
 from loclin.datasets import load, make_xor
 from loclin.engine.codes import Intercepts
+from loclin.engine.dual import BinaryDual, DualFit
+from loclin.engine.dual_kernels import box_and_diagonal
 from loclin.engine.losses import LOSSES, loss_conjugate, losses_for
 from loclin.engine.rows import as_models
 from loclin.engine.sgd import SGD, mean_squared_feature_norm
 from loclin.engine.sgd_pass import PassSettings
-from loclin.llsvm.dual import BinaryDual, DualFit
-from loclin.llsvm.dual_kernels import box_and_diagonal
 
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 LLSVMClassifier = partial(loclin.LLSVMClassifier, alpha="scale")

@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
+from loclin.engine.dual import DualFit, dual_problems
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.rounds import Rounds
@@ -18,7 +19,6 @@ from loclin.engine.schedule import stable_eta0, step_offset
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
 from loclin.engine.sgd_pass import PassSettings
-from loclin.engine.targets import signs_of
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_n_jobs, check_number, check_option
 from loclin.fitting.encode import (
@@ -33,7 +33,6 @@ from loclin.fitting.iterations import Constants
 from loclin.fitting.rescaled import multiplied
 from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import Trial, check_alpha
-from loclin.llsvm.dual import BinaryDual, CompetingDual, DualFit, DualProblem
 
 
 class LLSVMClassifier(LocallyLinearClassifier):
@@ -295,7 +294,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         if self.solver == "dual_cd":
             X, codes = seen
             fit: Procedure = self._start_dual(
-                Rows(X, rows.y, rows.weights), codes, alpha, rng, continued=continued
+                rows._replace(X=X), codes, alpha, rng, continued=continued
             )
         else:
             fit = self._start_sgd(rounds, seen, alpha, norm2, rng, continued=continued)
@@ -317,29 +316,11 @@ class LLSVMClassifier(LocallyLinearClassifier):
     def _start_dual(
         self, rows: Rows, codes: Any, alpha: float, rng: np.random.Generator, *, continued: bool
     ) -> DualFit:
-        X, y, weights, _ = rows
-        has = self._intercepts._asdict()
-        starts = (self._kept if continued else None) or []
-        competing = self.multi_class == "crammer_singer"
-        n, n_classes = len(y), len(self.classes_)
-        shape = (n, n_classes) if competing else (n,)
-        if len(starts) != (1 if competing else self._n_scorers) or starts[0].shape != shape:
-            starts = []  # of other rows or another kind of problem
-        problems: list[DualProblem] = []
-        if competing:
-            start = starts[0] if starts else None
-            problems.append(
-                CompetingDual(X, codes, y, n_classes, weights, alpha, start=start, **has)
-            )
-        else:
-            signs = signs_of(y, self._n_scorers).astype(np.float64)
-            for k in range(self._n_scorers):
-                of_class = codes if codes.ndim == 2 else codes[:, k]
-                start = starts[k] if starts else None
-                problems.append(
-                    BinaryDual(X, of_class, signs[:, k], weights, alpha, LOSSES[self.loss],
-                               start=start, **has)
-                )  # fmt: skip
+        problems = dual_problems(
+            rows, codes, alpha, LOSSES[self.loss], self._n_scorers,
+            competing=self.multi_class == "crammer_singer", intercepts=self._intercepts,
+            starts=self._kept if continued else None,
+        )  # fmt: skip
         return DualFit(problems, self.tol, rng, self.n_jobs, keep_dual=bool(self.warm_start))
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:

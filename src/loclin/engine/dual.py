@@ -16,19 +16,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from loclin.engine.codes import Intercepts, squared_norms
-from loclin.engine.data import Floats, Labels, Matrix, is_sparse
-from loclin.engine.iterates import Weights
-from loclin.engine.losses import Loss
-from loclin.engine.procedure import LocalModels, Procedure
-from loclin.engine.rows import as_models, compiled_form, weights_for
-from loclin.llsvm.competing_kernels import competing_losses_and_gap, competing_pass
-from loclin.llsvm.dual_kernels import (
+from loclin.engine.competing_kernels import competing_losses_and_gap, competing_pass
+from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse
+from loclin.engine.dual_kernels import (
     Problem,
     State,
     dual_pass,
@@ -36,6 +33,11 @@ from loclin.llsvm.dual_kernels import (
     set_scores,
     set_weights,
 )
+from loclin.engine.iterates import Weights
+from loclin.engine.losses import Loss
+from loclin.engine.procedure import LocalModels, Procedure
+from loclin.engine.rows import as_models, compiled_form, weights_for
+from loclin.engine.targets import signs_of
 
 # Rows that share a block of the kernel, where all models are scored by one product.
 _BLOCK = 32
@@ -276,6 +278,40 @@ class CompetingDual(DualProblem):
     def _losses_and_gap(self) -> tuple[float, float]:
         problem, state = self.problem, self.state
         return competing_losses_and_gap(problem.y, problem.bounds, state.dual, state.scores)
+
+
+def dual_problems(
+    rows: Rows, codes: Any, alpha: float, loss: Loss, n_scorers: int, *,
+    competing: bool, intercepts: Intercepts, starts: Sequence[NDArray[np.float64]] | None = None,
+) -> list[DualProblem]:  # fmt: skip
+    """Return the problem of each scorer, or the one of all where classes compete.
+
+    Parameters
+    ----------
+    rows : Rows
+        As the models see them.
+    codes : {ndarray, csr} of shape (n, m) or ndarray of shape (n, s, m)
+    alpha : float
+    loss : Loss
+    n_scorers : int
+    competing : bool
+    intercepts : Intercepts
+    starts : sequence of ndarray or None
+        Dual variables to start from; those of other rows, or of another kind of problem, are not.
+    """
+    X, y, weights, _ = rows
+    has = intercepts._asdict()
+    n_problems, shape = (1, (len(y), n_scorers)) if competing else (n_scorers, (len(y),))
+    fits = starts is not None and [start.shape for start in starts] == [shape] * n_problems
+    begun = starts if starts and fits else [None] * n_problems
+    if competing:
+        return [CompetingDual(X, codes, y, n_scorers, weights, alpha, start=begun[0], **has)]
+    signs = signs_of(y, n_scorers).astype(np.float64)
+    return [
+        BinaryDual(X, codes if codes.ndim == 2 else codes[:, k], signs[:, k], weights, alpha, loss,
+                   start=begun[k], **has)
+        for k in range(n_scorers)
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

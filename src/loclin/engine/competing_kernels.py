@@ -16,9 +16,7 @@ import math
 import numpy as np
 
 from loclin.engine.codes import add_batch, code_gram, code_scores, product_room
-from loclin.engine.jit import jit
-from loclin.engine.rows import gather
-from loclin.llsvm.dual_kernels import (
+from loclin.engine.dual_kernels import (
     AT_REST,
     SWEEPS,
     add_row,
@@ -27,6 +25,8 @@ from loclin.llsvm.dual_kernels import (
     workspace,
     write_steps,
 )
+from loclin.engine.jit import jit
+from loclin.engine.rows import gather
 
 
 @jit
