@@ -1,8 +1,9 @@
-"""When a running fit has gone far enough, and procedures whose models say constants."""
+"""When a running fit has gone far enough, and procedures that change what others learn."""
 
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -66,18 +67,24 @@ def check_learned(classifier: Any) -> None:
         )
 
 
-class Constants(Descent, StreamProcedure):
-    """A procedure over a column of ones: its weights are the constants that the models say.
+class Wrapped(Descent, StreamProcedure):
+    """A procedure whose model is changed on its way out.
 
     Parameters
     ----------
     inner : Procedure or StreamProcedure
-    n_features : int
-        Of the rows, of which the models see nothing.
     """
 
-    def __init__(self, inner: Any, n_features: int) -> None:
-        self.inner, self.n_features = inner, n_features
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    @abstractmethod
+    def seen(self, rows: Rows) -> Rows:
+        """Return rows of a stream as the procedure takes them."""
+
+    @abstractmethod
+    def changed(self, model: Any) -> FittedModel:
+        """Return the model in the place of the procedure's."""
 
     @property
     def products(self) -> float:
@@ -105,11 +112,33 @@ class Constants(Descent, StreamProcedure):
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from some more rows of a stream."""
         self.n_seen += len(rows.y)
-        return self.inner.learn(rows, alpha, batch_size)
+        return self.inner.learn(self.seen(rows), alpha, batch_size)
 
-    def result(self, *, final: bool = False) -> LocalModels:
-        """Return the model as it stands, with weights of zero."""
-        found = self.inner.result(final=final)
-        constants = np.ascontiguousarray(found.local_coef[:, :, 0])
+    def result(self, *, final: bool = False) -> FittedModel:
+        """Return the model as it stands."""
+        return self.changed(self.inner.result(final=final))
+
+
+class Constants(Wrapped):
+    """A procedure over a column of ones: its weights are the constants that the models say.
+
+    Parameters
+    ----------
+    inner : Procedure or StreamProcedure
+    n_features : int
+        Of the rows, of which the models see nothing.
+    """
+
+    def __init__(self, inner: Any, n_features: int) -> None:
+        super().__init__(inner)
+        self.n_features = n_features
+
+    def seen(self, rows: Rows) -> Rows:
+        """Return the rows: the procedure's views make ones of them."""
+        return rows
+
+    def changed(self, model: LocalModels) -> LocalModels:
+        """Return the model with weights of zero."""
+        constants = np.ascontiguousarray(model.local_coef[:, :, 0])
         zeros = np.broadcast_to(np.zeros((), constants.dtype), (*constants.shape, self.n_features))
-        return replace(found, local_coef=zeros, local_intercept=constants)
+        return replace(model, local_coef=zeros, local_intercept=constants)

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from loclin.engine.data import Matrix, Rows, mean_squared_norm
-from loclin.engine.procedure import Descent, FittedModel, StreamProcedure
+from loclin.engine.procedure import FittedModel
+from loclin.fitting.iterations import Wrapped
 
 # Rows with a mean squared norm between these are learned from as they are: those of unit norm are,
 # and pixels from 0 to 255.
@@ -43,7 +44,7 @@ def multiplied(rows: Rows, multiplier: float) -> Rows:
     return rows._replace(X=rows.X * rows.X.dtype.type(multiplier))
 
 
-class Rescaled(Descent, StreamProcedure):
+class Rescaled(Wrapped):
     """A procedure over multiplied rows, whose models are those of the rows themselves.
 
     Parameters
@@ -53,39 +54,15 @@ class Rescaled(Descent, StreamProcedure):
     """
 
     def __init__(self, inner: Any, multiplier: float) -> None:
-        self.inner, self.multiplier = inner, multiplier
+        super().__init__(inner)
+        self.multiplier = multiplier
 
-    @property
-    def products(self) -> float:
-        """Multiply-adds of a typical product."""
-        return self.inner.products
+    def seen(self, rows: Rows) -> Rows:
+        """Return the rows multiplied."""
+        return multiplied(rows, self.multiplier)
 
-    @property
-    def gap(self) -> float | None:
-        """Duality gap over the objective; None where the procedure knows none."""
-        return self.inner.gap
-
-    @property
-    def kept(self) -> Any:
-        """What a fit that goes on needs."""
-        return self.inner.kept
-
-    def iterate(self, *, average: bool) -> float:
-        """Run one iteration."""
-        return self.inner.iterate(average=average)
-
-    def weaken(self, ratio: float) -> bool:
-        """Go on with so much of the L2 strength, if the procedure can."""
-        return isinstance(self.inner, Descent) and self.inner.weaken(ratio)
-
-    def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
-        """Learn from some more rows of a stream."""
-        self.n_seen += len(rows.y)
-        return self.inner.learn(multiplied(rows, self.multiplier), alpha, batch_size)
-
-    def result(self, *, final: bool = False) -> FittedModel:
-        """Return the model as it stands."""
-        model = self.inner.result(final=final)
+    def changed(self, model: FittedModel) -> FittedModel:
+        """Return the model of the rows as they were."""
         units = {
             name: getattr(model, name) * self.multiplier**power
             for name, power in model.units.items()
