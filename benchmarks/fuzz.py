@@ -119,7 +119,15 @@ def _ussvm(rng: np.random.Generator, far_apart: bool) -> Any:
     return loclin.USSVMClassifier(**own)
 
 
-_KINDS = (_ml3, _llsvm, _sapl, _l3m, _ussvm)
+def _csvm(rng: np.random.Generator, far_apart: bool) -> Any:
+    own = _options(
+        rng, n_clusters=[None, 2, 4], global_penalty=[0.1, 1.0, 10.0],
+        loss=["hinge", "squared_hinge"], multi_class=["ovr", "ovr", "crammer_singer"],
+    )  # fmt: skip
+    return loclin.CSVMClassifier(**own)
+
+
+_KINDS = (_ml3, _llsvm, _sapl, _l3m, _ussvm, _csvm)
 
 
 def draw_model(rng: np.random.Generator, far_apart: bool) -> Any:

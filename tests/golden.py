@@ -108,6 +108,14 @@ def make(model: str) -> Any:
                 3, solver="online", loss="hinge", max_iter=4, n_restarts=2, **few
             ),
         },
+        "csvm": {
+            "": lambda: loclin.CSVMClassifier(4, **few),
+            "auto": lambda: loclin.CSVMClassifier(4, random_state=0),
+            "squared": lambda: loclin.CSVMClassifier(4, loss="squared_hinge", **few),
+            "competing": lambda: loclin.CSVMClassifier(
+                4, multi_class="crammer_singer", tol=1e-7, max_iter=500, **few
+            ),
+        },
         "ussvm": {
             "": lambda: loclin.USSVMClassifier(max_iter=4, random_state=0),
             "pruned": lambda: loclin.USSVMClassifier(
@@ -179,20 +187,23 @@ BASIC = [
     "llsvm dual", "llsvm dual-planes", "llsvm dual-by-class", "llsvm dual-competing",
     "sapl", "sapl learned", "sapl own",
     "l3m", "l3m convex", "l3m online",
-    "ussvm", "ussvm pruned", "ussvm given",
+    "ussvm", "ussvm pruned", "ussvm given", "csvm",
 ]  # fmt: skip
 STREAMED = ["ml3", "llsvm", "llsvm planes", "llsvm competing", "llsvm constant", "sapl", "sapl own",
-            "l3m online", "ussvm"]  # fmt: skip
+            "l3m online", "ussvm", "csvm"]  # fmt: skip
 # In one form only, as they compile nothing of their own.
 ONCE = {
     "fit": ["ml3 auto", "ml3 coding", "llsvm auto", "llsvm dual-constant", "sapl auto",
             "sapl constant", "sapl grown", "l3m auto", "l3m regions", "l3m online-hinge",
-            "ussvm nonnegative"],
-    "weighed": ["ml3", "llsvm", "llsvm dual", "sapl", "l3m", "l3m convex", "l3m online", "ussvm"],
-    "watched": ["ml3", "llsvm", "llsvm dual", "sapl", "l3m", "l3m convex", "l3m online", "ussvm"],
+            "ussvm nonnegative", "csvm auto", "csvm squared", "csvm competing"],
+    "weighed": ["ml3", "llsvm", "llsvm dual", "sapl", "l3m", "l3m convex", "l3m online", "ussvm",
+                "csvm"],
+    "watched": ["ml3", "llsvm", "llsvm dual", "sapl", "l3m", "l3m convex", "l3m online", "ussvm",
+                "csvm"],
     "continued": ["ml3", "llsvm", "llsvm constant", "llsvm dual", "llsvm dual-competing", "sapl",
-                  "sapl own", "sapl constant", "l3m", "l3m online", "ussvm"],
-    "then_stream": ["ml3", "llsvm", "llsvm constant", "sapl", "sapl own", "l3m online", "ussvm"],
+                  "sapl own", "sapl constant", "l3m", "l3m online", "ussvm", "csvm"],
+    "then_stream": ["ml3", "llsvm", "llsvm constant", "sapl", "sapl own", "l3m online", "ussvm",
+                    "csvm"],
     "stream": ["ml3 logistic", "llsvm by-class", "sapl constant", "sapl learned", "ussvm pruned"],
 }  # fmt: skip
 FORMS = list(itertools.product(LAYOUTS, ("float64", "float32"), (2, 3)))

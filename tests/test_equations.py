@@ -15,7 +15,8 @@ PACKAGE = Path(loclin.__file__).parent
 PAGE = (Path(__file__).parents[1] / "docs" / "equations.md").read_text()
 
 # Titles of the page, and the folders that speak of that paper alone; other files name theirs.
-FOLDERS = {"ML3": "ml3", "LL-SVM and OCC": "llsvm", "SAPL": "sapl", "L3M": "l3m", "US-SVM": "ussvm"}
+FOLDERS = {"ML3": "ml3", "LL-SVM and OCC": "llsvm", "SAPL": "sapl", "L3M": "l3m", "US-SVM": "ussvm",
+           "CSVM": "csvm"}  # fmt: skip
 
 NUMBER = r"\d+(?:\.\d+)?"
 NUMBERS = rf"{NUMBER}(?:(?:, {NUMBER})* and {NUMBER}| to {NUMBER})"
@@ -45,8 +46,14 @@ def tables():
 
 
 def places_of(mention):
-    """What a mention names: "Equations 7 and 8" are ("equation", "7") and ("equation", "8")."""
-    kind, one, many = CANONICAL.fullmatch(mention).groups()
+    """What a mention names: "Equations 7 and 8" are ("equation", "7") and ("equation", "8").
+
+    Words without a number name no place.
+    """
+    found = CANONICAL.fullmatch(mention)
+    if not found:
+        return []
+    kind, one, many = found.groups()
     numbers = re.findall(NUMBER, one or many)
     if many and " to " in many:
         numbers = [str(number) for number in range(int(numbers[0]), int(numbers[1]) + 1)]

@@ -24,6 +24,7 @@ ESTIMATORS = [
     loclin.SAPLClassifier(alpha="scale", **FEW),
     loclin.L3MClassifier(alpha="scale", n_restarts=1, **FEW),
     loclin.USSVMClassifier(**FEW),
+    loclin.CSVMClassifier(alpha="scale", tol=0.1, random_state=0),
 ]
 ESTIMATORS += [
     loclin.LLSVMClassifier(alpha="scale", solver="dual_cd", tol=0.1, random_state=0),
@@ -39,6 +40,7 @@ ESTIMATORS += [
     ),
     loclin.L3MClassifier(alpha="scale", solver="online", max_iter=20, random_state=0),
     loclin.L3MClassifier(2, solver="convex", n_restarts=1, tol=0.5, random_state=0),
+    loclin.CSVMClassifier(3, alpha="scale", multi_class="crammer_singer", tol=0.1, random_state=0),
     loclin.USSVMClassifier(
         5, dictionary=None, n_nonzero=2, nonnegative=True, l1_ratio=0.5, max_iter=5, random_state=0
     ),
@@ -61,6 +63,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("make_copy", [deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("cls", [cls for cls in CLASSIFIERS if cls is not loclin.USSVMClassifier])

@@ -56,7 +56,14 @@ def there_and_back(path):
 
 def tried(case):
     """Every model and way to learn, on three classes in double precision."""
-    first = case.layout == "dense" or case.model in ("ml3", "llsvm", "sapl", "l3m online", "ussvm")
+    first = case.layout == "dense" or case.model in (
+        "ml3",
+        "llsvm",
+        "sapl",
+        "l3m online",
+        "ussvm",
+        "csvm",
+    )
     return case.dtype == "float64" and case.n_classes == 3 and first
 
 

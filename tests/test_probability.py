@@ -12,6 +12,7 @@ from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from loclin import (
+    CSVMClassifier,
     L3MClassifier,
     LLSVMClassifier,
     ML3Classifier,
@@ -31,9 +32,10 @@ MODELS = {
     "sapl": SAPLClassifier(10, 4, **SHORT),
     "l3m": L3MClassifier(3, n_restarts=1, **SHORT),
     "online": L3MClassifier(3, solver="online", **SHORT),
+    "csvm": CSVMClassifier(6, **SHORT),
     "ussvm": USSVMClassifier(6, max_iter=5, random_state=0),
 }
-STREAMED = ["ml3", "llsvm", "sapl", "online", "ussvm"]
+STREAMED = ["ml3", "llsvm", "sapl", "online", "ussvm", "csvm"]
 each = pytest.mark.parametrize
 
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from loclin import (
+    CSVMClassifier,
     L3MClassifier,
     LLSVMClassifier,
     ML3Classifier,
@@ -26,6 +27,7 @@ MODELS = {
     "SAPL": SAPLClassifier(6, 3, max_iter=20, **FEW),
     "L3M, refined": L3MClassifier(2, n_restarts=1, **FEW),
     "L3M, online": L3MClassifier(2, solver="online", max_iter=20, n_restarts=1, **FEW),
+    "CSVM": CSVMClassifier(3, **FEW),
     "US-SVM": USSVMClassifier(random_state=0),
 }
 STREAMING = [name for name in MODELS if name not in ("LL-SVM, dual", "L3M, refined")]
@@ -197,6 +199,7 @@ COUNTS = [
     (ML3Classifier(), "n_models"), (ML3Classifier(), "batch_size"), (SAPLClassifier(), "n_anchors"),
     (L3MClassifier(), "n_restarts"), (L3MClassifier(), "n_regions"), (USSVMClassifier(), "n_atoms"),
     (USSVMClassifier(), "n_nonzero"), (LLSVMClassifier(), "max_iter"),
+    (CSVMClassifier(), "n_clusters"),
 ]  # fmt: skip
 
 

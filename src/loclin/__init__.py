@@ -5,6 +5,7 @@ Every model here scores a class as a sum of linear models weighted by a code of 
 """
 
 from loclin._warmup import warmup
+from loclin.csvm import CSVMClassifier
 from loclin.engine.jit import CompileCacheWarning
 from loclin.ensemble import LocallyLinearEnsemble
 from loclin.l3m import L3MClassifier, vc_bound
@@ -17,6 +18,7 @@ from loclin.ussvm import USSVMClassifier
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "CSVMClassifier",
     "CompileCacheWarning",
     "L3MClassifier",
     "LLSVMClassifier",

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 from sklearn.base import clone
 
+from loclin.csvm import CSVMClassifier
 from loclin.l3m import L3MClassifier
 from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
@@ -48,7 +49,9 @@ def warmup(
     if unknown := set(layouts) - set(forms):
         raise ValueError(f"layouts={layouts!r} is not valid; {sorted(unknown)} are none of "
                          f"{sorted(forms)}.")  # fmt: skip
-    kinds = classifiers or (ML3Classifier(), LLSVMClassifier(), SAPLClassifier(), L3MClassifier())
+    kinds = classifiers or (
+        ML3Classifier(), LLSVMClassifier(), SAPLClassifier(), L3MClassifier(), CSVMClassifier(),
+    )  # fmt: skip
     X = np.random.default_rng(0).standard_normal((300, 4)).astype(dtype)
     for kind in kinds:
         for layout in layouts:

@@ -157,12 +157,6 @@ class DualProblem(ABC):
         """Let the weights be what the dual variables mean."""
         set_weights(self.problem, self.state, _CHECKED)
 
-    def models(self) -> Weights:
-        """View the weights as models (s, m, d), with their intercepts (s, m) and (s,)."""
-        W, b, g = self.state.weights
-        m = self.n_models
-        return Weights(as_models(W, self.is_sparse, m), b.reshape(-1, m), g)
-
     def _set_squares(self) -> None:
         problem = self.problem
         local, extra = np.array(problem.intercepts, self.state.weights.b.dtype)
@@ -386,12 +380,15 @@ class DualFit(Procedure):
                 self.objectives[k] = problem.check()
         keep = self.keep_dual or not final  # a checkpoint of a running fit needs them too
         self.kept = [problem.relative_dual for problem in self.problems] if keep else None
-        fitted = [problem.models() for problem in self.problems]
+        first = self.problems[0]
+        W, b, g = zip(*(problem.state.weights for problem in self.problems), strict=True)
         return DualModels(
-            local_coef=np.concatenate([W for W, _, _ in fitted]),
-            local_intercept=np.concatenate([b for _, b, _ in fitted]),
-            intercept=np.concatenate([g for _, _, g in fitted]),
-            alpha=self.problems[0].alpha,
+            local_coef=as_models(
+                np.concatenate(W, axis=1 if first.is_sparse else 0), first.is_sparse, first.n_models
+            ),
+            local_intercept=np.concatenate(b).reshape(-1, first.n_models),
+            intercept=np.concatenate(g),
+            alpha=first.alpha,
             dual_gap=np.array([problem.gap for problem in self.problems]),
         )
 

@@ -29,7 +29,8 @@ PUBLIC = (
 # What else models keep, for streams and warm starts: classes of these folders, which hold data.
 # None of them has a method that Python calls while it is made or thrown away.
 HOLDERS = tuple(
-    f"loclin.{folder}." for folder in ("engine", "fitting", "ml3", "llsvm", "sapl", "l3m", "ussvm")
+    f"loclin.{folder}."
+    for folder in ("engine", "fitting", "ml3", "llsvm", "sapl", "l3m", "ussvm", "csvm")
 )
 _OTHERS = {"sklearn.compose.make_column_selector"}
 # Types that parameters hold: of what a transformer gives.

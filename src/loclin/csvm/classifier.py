@@ -1,0 +1,288 @@
+"""CSVM: clustered support vector machines (Gu and Han, 2013)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils import check_array
+
+from loclin.anchors import clipped, kmeans_anchors
+from loclin.csvm.pulled import LongVectors, Pulled, clusters_of, one_hot
+from loclin.engine.codes import Intercepts
+from loclin.engine.data import Floats, Matrix, Rows
+from loclin.engine.dual import DualFit, dual_problems
+from loclin.engine.losses import LOSSES, losses_for
+from loclin.engine.procedure import Procedure, StreamProcedure
+from loclin.engine.scores import coded_scores
+from loclin.engine.sgd import SGD, SGDStream, mean_squared_feature_norm
+from loclin.engine.sgd_pass import PassSettings
+from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.checks import check_n_jobs, check_number, check_option
+from loclin.fitting.strength import Trial, check_alpha
+
+_CLUSTERS, _ROWS = 64, 30  # at most so many clusters, of so many rows on average
+# One for each model, penalised like the weight of a feature that is always 1.
+_INTERCEPTS = Intercepts(local=True, extra=False)
+
+
+class CSVMClassifier(LocallyLinearClassifier):
+    """A linear SVM in each cluster of the rows, all pulled to a global one: CSVM.
+
+    Rows are clustered by k-means, and the model of a row's cluster alone scores it,
+
+        score_y(x) = w_yl . x + b_yl,    l the cluster whose centre is nearest to x,
+
+    so a prediction costs one model and the distances to the centres. For every score, the models
+    w_l and the global one w minimise, with intercepts as weights of a feature that is always 1,
+
+        alpha/2 (global_penalty ||w||^2 + sum_l ||w_l - w||^2)
+            + sum_i w_i loss(y_i score(x_i)) / sum_i w_i
+
+    which is the paper's problem with ``lambda = global_penalty`` and ``C = 1 / (alpha n)``. It is
+    one linear SVM on long vectors, x over the square root of lambda beside x in the block of its
+    cluster; they are never formed. Dual coordinate descent solves it to a duality gap.
+
+    Features should have comparable scales: put a ``StandardScaler`` or a ``Normalizer`` in front.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default=None
+        How many clusters; fewer, with a warning, where there are fewer distinct rows. None takes
+        64, or n_samples / 30 if that is less. Not used where `centers` are given.
+    global_penalty : float, default=0.5
+        The paper's lambda, above 0. The larger, the more each cluster stands for itself, and the
+        smaller, the more all have one model.
+    centers : "kmeans" or array-like of shape (n_clusters, n_features), default="kmeans"
+        Centres of the clusters: by k-means, or these.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Of the margin.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        One class against the rest, or competing classes (with the hinge).
+    alpha : float, "auto" or "scale", default="auto"
+        L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of the long vectors
+        over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, chosen by
+        3-fold cross-validation. The chosen value is `alpha_`.
+    max_iter : int, default=1000
+        Most passes over the rows.
+    tol : float, default=1e-3
+        Passes end when the duality gap of every score's problem is at most this part of its
+        objective.
+    n_iter_no_change : int, default=5
+        With `early_stopping`, passes also end when the held-out accuracy has not risen by `tol` for
+        so many.
+    early_stopping : bool, default=False
+        Hold out rows, and stop when accuracy there no longer rises.
+    validation_fraction : float, default=0.1
+        Part held out.
+    class_weight : dict, "balanced" or None, default=None
+    n_jobs : int or None, default=None
+        Threads over the classes. The result does not depend on it.
+    warm_start : bool, default=False
+        Let `fit` keep the clusters and go on from the dual variables, scaled to the new `alpha`.
+    random_state : int, RandomState instance or None, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    local_coef_ : ndarray of shape (s, n_clusters, n_features)
+        The w_l; s scorers: n_classes, but 1 for two classes one against the rest. The model of a
+        cluster without rows is the global one.
+    local_intercept_ : ndarray of shape (s, n_clusters)
+    global_coef_, global_intercept_ : ndarray of shape (s, n_features) and (s,)
+        The model that the others are pulled to. It scores no row.
+    intercept_ : ndarray of shape (s,)
+        Zeros.
+    alpha_ : float
+    temperature_ : float
+        What scores are divided by before their softmax is `predict_proba`: that of least log loss
+        on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
+        five short fits for it; of more, one; with `early_stopping` none.
+    dual_gap_ : ndarray of shape (n_scorers,)
+        After `fit`: duality gap of each score's problem (of the one problem of competing classes),
+        in units of the objective.
+    t_ : int
+        After `partial_fit`: rows passed over.
+    objective_, validation_scores_ : list of float
+        One value a pass; the last objective of a fit that reached `tol` is exact.
+    n_iter_, n_features_in_ : int
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+
+    Notes
+    -----
+    On a stream (`partial_fit`) stochastic gradient descent takes the same problem on, and the
+    clusters are those of the first call: give it a few thousand rows, or `centers`.
+
+    References
+    ----------
+    Q. Gu and J. Han. Clustered support vector machines. AISTATS, 2013.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import train_test_split
+    >>> from loclin import CSVMClassifier
+    >>> from loclin.datasets import make_sine
+    >>> X, y = make_sine(1000, random_state=0)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> model = CSVMClassifier(n_clusters=16, random_state=0).fit(X_train, y_train)
+    >>> bool(model.score(X_test, y_test) > 0.9)
+    True
+    """
+
+    batch_size, average = "auto", 0  # neither is a parameter here
+    _multiplies_features = True
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        global_penalty: float = 0.5,
+        centers: str | ArrayLike = "kmeans",
+        loss: str = "hinge",
+        multi_class: str = "ovr",
+        alpha: float | str = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        n_iter_no_change: int = 5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.global_penalty = global_penalty
+        self.centers = centers
+        self.loss = loss
+        self.multi_class = multi_class
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    alpha_: float
+    cluster_centers_: Floats
+    global_coef_: Floats
+    global_intercept_: Floats
+
+    def _check_parameters(self) -> None:
+        if self.n_clusters is not None:
+            check_number("n_clusters", self.n_clusters, Integral, low=1, open_high=True,
+                         hint="or None")  # fmt: skip
+        check_number("global_penalty", self.global_penalty, low=1e-12, high=1e12)
+        if isinstance(self.centers, str):
+            check_option("centers", self.centers, {"kmeans"})
+        check_option("loss", self.loss, losses_for("dual"))
+        check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
+        if self._competing and self.loss not in losses_for("competing dual"):
+            raise ValueError(
+                f"loss={self.loss!r} needs multi_class='ovr'; multi_class='crammer_singer' takes "
+                "loss='hinge'."
+            )
+        check_alpha(self.alpha)
+        check_n_jobs(self.n_jobs)
+
+    def _stream_refusal(self) -> None:
+        return None
+
+    def _trial(self, rows: Rows) -> Trial:
+        if not isinstance(self.centers, str):
+            return Trial({})
+        # the clusters of all rows: they know no labels
+        if self._is_fitted():
+            return Trial({"centers": self.cluster_centers_})
+        return Trial({"centers": self._find_centers(rows.X, np.random.default_rng(self._seed()))})
+
+    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
+        views = self._long_vectors(rows, rng, continued)
+        X, codes = views(rows.X)
+        norm2 = mean_squared_feature_norm(X, codes, _INTERCEPTS.local)
+        problems = dual_problems(
+            rows, codes, self._strength(norm2, len(rows.y)), LOSSES[self.loss], self._n_scorers,
+            competing=self._competing, intercepts=_INTERCEPTS,
+            starts=self._kept if continued else None,
+        )  # fmt: skip
+        keeps = bool(self.warm_start)
+        fit = DualFit(problems, self.tol, rng, self.n_jobs, keep_dual=keeps)
+        return Pulled(fit, views)
+
+    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
+        continued = self._is_fitted()
+        views = self._long_vectors(rows, rng, continued)
+        settings = PassSettings(
+            alpha=1.0,
+            loss=int(LOSSES[self.loss]),
+            batch_size=self._batch_size(len(rows.y)),
+            competing=self._competing,
+            intercepts=_INTERCEPTS,
+            penalize_intercept=True,
+        )
+        solver = SGD(rows.X, self._n_scorers, 1 + len(views.centers), settings)
+        stream = SGDStream(solver, rng, views)
+        if continued:
+            solver.set_models(*self._long_models(views.pull))
+            stream.follow(self.alpha_, getattr(self, "t_", 0))
+        return Pulled(stream, views)
+
+    def _long_models(self, pull: float) -> tuple[Floats, Floats]:
+        """Models of the fit before as the descents take them: the global one, and what is added."""
+        coef, intercept = self.global_coef_[:, None], self.global_intercept_[:, None]
+        return (
+            np.concatenate([coef / pull, self.local_coef_ - coef], axis=1),
+            np.concatenate([intercept / pull, self.local_intercept_ - intercept], axis=1),
+        )
+
+    def _long_vectors(self, rows: Rows, rng: np.random.Generator, continued: bool) -> LongVectors:
+        """Find the clusters, or keep those of the fit that goes on."""
+        centers = self.cluster_centers_ if continued else self._find_centers(rows.X, rng)
+        return LongVectors(centers, 1.0 / math.sqrt(self.global_penalty))
+
+    def _find_centers(self, X: Matrix, rng: np.random.Generator) -> Floats:
+        """Centres of the clusters of the rows; given ones are multiplied as the rows are."""
+        if not isinstance(self.centers, str):
+            centers = check_array(self.centers, dtype=X.dtype, input_name="centers", copy=True)
+            if centers.shape[1] != X.shape[1]:
+                raise ValueError(
+                    f"centers has shape {centers.shape}; X has {X.shape[1]} features, so centers "
+                    f"must have the shape (n_clusters, {X.shape[1]})."
+                )
+            return np.asarray(centers * X.dtype.type(self._multiplier))
+        n_clusters = self.n_clusters or min(_CLUSTERS, max(1, X.shape[0] // _ROWS))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # it would speak of anchors
+            centers = kmeans_anchors(X, int(n_clusters), int(rng.integers(2**31 - 1)))
+        if self.n_clusters is not None:
+            found = len(centers)
+            clipped("n_clusters", n_clusters, found, f"X has only {found} distinct clusters")
+        return centers
+
+    @property
+    def _competing(self) -> bool:
+        return self.multi_class == "crammer_singer"
+
+    @property
+    def _n_scorers(self) -> int:
+        return 1 if len(self.classes_) == 2 and not self._competing else len(self.classes_)
+
+    def _codes(self, X: Any) -> sparse.csr_matrix:
+        clusters = clusters_of(X, self.cluster_centers_)
+        return one_hot(clusters, len(self.cluster_centers_), X.dtype)
+
+    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
+        return coded_scores(X, self._codes(X), self.local_coef_, self.local_intercept_)

@@ -1,0 +1,119 @@
+"""Local models pulled to a global one: one linear SVM on long vectors, which are never formed.
+
+With ``w_l = w + v_l`` and u = sqrt(lambda) w, CSVM's penalty ``lambda ||w||^2 + sum_l ||v_l||^2``
+is ``||u||^2 + sum_l ||v_l||^2``, and the score of a row x of cluster l is ``u . x / sqrt(lambda) +
+v_l . x``: that of an LL-SVM with m + 1 models, whose code has ``1 / sqrt(lambda)`` at the first
+model and 1 at the cluster's. So the descents of the engine solve it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from loclin.anchors import nearest_of_checked
+from loclin.engine.averaging import DescentModels
+from loclin.engine.data import Floats, Matrix, Rows
+from loclin.engine.dual import DualModels
+from loclin.engine.procedure import LocalModels
+from loclin.fitting.iterations import Wrapped
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterModels(LocalModels):
+    """Models of the clusters, the one they are pulled to, and the clusters' centres."""
+
+    units: ClassVar[dict[str, int]] = {"local_coef": 1, "global_coef": 1, "cluster_centers": -1}
+
+    cluster_centers: Floats  # shape: (m, d)
+    global_coef: Floats  # shape: (s, d)
+    global_intercept: Floats  # shape: (s,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolvedClusterModels(ClusterModels):
+    """Models of a fit, and how far each problem is from its solution."""
+
+    dual_gap: NDArray[np.float64]  # shape: (n_problems,), in units of the objective
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamedClusterModels(ClusterModels):
+    """Models of a stream after t rows."""
+
+    t: int
+
+
+@dataclass(frozen=True)
+class LongVectors:
+    """Rows as the descents see them: with the code of the global model and of their cluster.
+
+    Parameters
+    ----------
+    centers : ndarray of shape (m, d)
+    pull : float
+        ``1 / sqrt(lambda)``.
+    """
+
+    centers: Floats
+    pull: float
+
+    def __call__(self, X: Matrix) -> tuple[Matrix, sparse.csr_matrix]:
+        """Return the rows, and their codes (n, m + 1)."""
+        n = X.shape[0]
+        columns = np.zeros((n, 2), np.int32)
+        columns[:, 1] = 1 + clusters_of(X, self.centers)
+        codes = np.ones((n, 2), X.dtype)
+        codes[:, 0] = self.pull
+        parts = codes.ravel(), columns.ravel(), np.arange(0, 2 * n + 1, 2, dtype=np.int32)
+        return X, sparse.csr_matrix(parts, shape=(n, len(self.centers) + 1))
+
+
+class Pulled(Wrapped):
+    """A descent over the long vectors, whose models are those of the clusters.
+
+    Parameters
+    ----------
+    inner : DualFit or SGDStream
+    views : LongVectors
+    """
+
+    def __init__(self, inner: Any, views: LongVectors) -> None:
+        super().__init__(inner)
+        self.views = views
+
+    def seen(self, rows: Rows) -> Rows:
+        """Return the rows: the descent's views know the clusters."""
+        return rows
+
+    def changed(self, model: DualModels | DescentModels) -> ClusterModels:
+        """Return the models of the clusters: the global one and what each adds to it."""
+        pull = model.local_coef.dtype.type(self.views.pull)
+        coef, intercept = pull * model.local_coef[:, 0], pull * model.local_intercept[:, 0]
+        local = np.array(model.local_coef[:, 1:], order="K")  # of sparse rows, feature by feature
+        local += coef[:, None]
+        found: dict[str, Any] = vars(model) | {
+            "local_coef": local,
+            "local_intercept": model.local_intercept[:, 1:] + intercept[:, None],
+            "global_coef": coef,
+            "global_intercept": intercept,
+            "cluster_centers": self.views.centers,
+        }
+        kind = SolvedClusterModels if isinstance(model, DualModels) else StreamedClusterModels
+        return kind(**found)
+
+
+def clusters_of(X: Matrix, centers: Floats) -> NDArray[np.intp]:
+    """Return the number of each row's nearest centre."""
+    return nearest_of_checked(X, centers, 1)[0][:, 0]
+
+
+def one_hot(clusters: NDArray[np.intp], m: int, dtype: Any) -> sparse.csr_matrix:
+    """Return codes (n, m) with a one at each row's cluster."""
+    n = len(clusters)
+    parts = np.ones(n, dtype), clusters.astype(np.int32), np.arange(n + 1, dtype=np.int32)
+    return sparse.csr_matrix(parts, shape=(n, m))
