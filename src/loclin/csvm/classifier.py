@@ -70,9 +70,9 @@ class CSVMClassifier(LocallyLinearClassifier):
         3-fold cross-validation. The chosen value is `alpha_`.
     max_iter : int, default=1000
         Most passes over the rows.
-    tol : float, default=1e-3
+    tol : float, default=1e-2
         Passes end when the duality gap of every score's problem is at most this part of its
-        objective.
+        objective. A smaller one takes three times the passes, and errs alike.
     n_iter_no_change : int, default=5
         With `early_stopping`, passes also end when the held-out accuracy has not risen by `tol` for
         so many.
@@ -149,7 +149,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         multi_class: str = "ovr",
         alpha: float | str = "auto",
         max_iter: int = 1000,
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         n_iter_no_change: int = 5,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
