@@ -77,7 +77,14 @@ def some_results(tmp_path):
         cache = Cache(tmp_path / e.paper)
         if e.paper == "defaults" and e.data in list(SETS)[:4]:
             cannot = {"left out": "no"} if (e.data, e.system) == ("heart", "k-NN") else None
-            values = {"error %": [rng.random()], "us a row": [1.0], "bytes": [1000]}
+            values = {
+                "error %": [rng.random()],
+                "train s": [2.0],
+                "us a row": [1.0],
+                "bytes": [1000],
+            }
+            if e.system != "LinearSVC" and (e.data == "glass" or e.system != "EBM"):
+                values |= {"log loss": [0.25], "AUC": [0.75]}
             cache.put(e.key, {}, cannot or values)
         elif e.paper == "occ" and e.data == "usps" and e.table == "table 2":
             cache.put(e.key, {}, {"error %": [4.0, 4.2], "train s": [1.0, 1.0]})
@@ -104,12 +111,17 @@ def test_the_page_shows_what_is_stored_and_what_is_not(some_results):
     assert "table 2, letter" not in text  # has a reason, but has not been run
     assert "| LIB-LLSVM + G-OCC | … (75.6) | 1 (22.2) | … (23) |" in text
     assert f"{4 * len(SYSTEMS) - 1} of {len(SETS) * len(SYSTEMS)} cells have a result." in text
-    assert "Over 3 sets; critical difference" in text
+    assert f"Ranks by error: {len(SYSTEMS)} systems on 3 sets; critical difference" in text
+    assert f"Ranks by log loss: {len(SYSTEMS) - 2} systems on 3 sets" in text, "EBM misses three"
+    rows = [line.split(" | ") for line in text.splitlines() if line.endswith(" kB |")]
+    by_name = {row[0].strip("| *"): row for row in rows}
+    assert by_name["ML3Classifier"][4:6] == ["0.250", "0.7500"]
+    assert by_name["LinearSVC"][2] == by_name["LinearSVC"][4] == ""
     assert "cannot" in text
     for name in (*published.MISSING_DATA, *published.MISSING_SYSTEMS):
         assert name in text
     assert {p.name for p in (path.parent / "figures").iterdir()} == {
-        "l3m_figure_5.png", "defaults_ranks.png"
+        "l3m_figure_5.png", "defaults_ranks.png", "defaults_log_loss_ranks.png"
     }  # fmt: skip
 
 
