@@ -38,6 +38,9 @@ ESTIMATORS += [
     loclin.SAPLClassifier(
         alpha="scale", share_anchors=False, weights="constant", max_iter=20, random_state=0
     ),
+    loclin.ML3Classifier(alpha="scale", metric="auto", **FEW),
+    loclin.LLSVMClassifier(alpha="scale", metric="auto", **FEW),
+    loclin.SAPLClassifier(alpha="scale", metric="diagonal", **FEW),
     loclin.L3MClassifier(alpha="scale", solver="online", max_iter=20, random_state=0),
     loclin.L3MClassifier(2, solver="convex", n_restarts=1, tol=0.5, random_state=0),
     loclin.CSVMClassifier(3, alpha="scale", multi_class="crammer_singer", tol=0.1, random_state=0),

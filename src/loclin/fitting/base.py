@@ -34,8 +34,9 @@ from loclin.fitting.checks import (
     check_shared_parameters,
 )
 from loclin.fitting.iterations import accuracy_with, check_learned, warn_of_gap
+from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
+from loclin.fitting.metric import check_stream_metric, chosen_metric
 from loclin.fitting.probability import Probabilities
-from loclin.fitting.rescaled import Rescaled, multiplied, multiplier_for
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh
 from loclin.fitting.stored import Stored, go_on, so_far
 from loclin.fitting.strength import Trial, chosen_factor
@@ -75,12 +76,14 @@ class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMix
     objective_: list[float]
     validation_scores_: list[float]
     round_rows: int | None = None  # rows of an iteration where there are more; None: all
+    metric: str | None = None  # that anchors and the penalty measure by
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
     _scores_tell_finite = False  # has every row with NaN or infinity such a score?
     _multiplies_features = False  # are there intercepts whose constant feature needs others near 1?
     _alpha_unit = 1.0  # strength of the rule for alpha, in that of most
     _multilabel = False  # has a row several labels?
     _multiplier = 1.0  # of the features while they are learned from
+    _root: NDArray[Any] | None = None  # of the metric
     _largest = 0.0  # feature of the rows of a fit, or of a stream so far
     _mean_weight = RunningMean()  # of the rows of a stream
     _factor = 1.0  # on the rule for alpha, chosen in the fit
@@ -167,6 +170,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMix
         del data, target, labels
         if not continued:
             self._factor = chosen_factor(self, rows, self._seed())
+            self.__dict__.update(chosen_metric(self, rows))
         held_out = None
         if self.early_stopping:
             rows, held_out = hold_out(rows, self.validation_fraction, self._seed())
@@ -221,6 +225,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMix
                 "does not tell. Pass a dict of weights, or sample_weight."
             )
         first = not self._is_fitted()
+        if first:
+            check_stream_metric(self.metric)
         self.classes_ = classes_of_stream(classes, None if first else self.classes_)
         data, target = self._validate_rows(X, y, reset=first)
         labels = in_classes(target, self.classes_)
@@ -364,7 +370,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMix
         """Remove the attributes of an earlier fit."""
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
-        self._adopted, self._units = frozenset(), {}
+        self._adopted, self._units, self._root = frozenset(), {}, None
 
     def _adopt(self, model: FittedModel) -> None:
         """Let the fields of a fitted model be attributes, in place of those of the one before."""
@@ -376,37 +382,34 @@ class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMix
         self._units = model.units
 
     def _begin(self, rows: Rows, rng: np.random.Generator, continued: bool) -> Procedure:
-        """Begin a fit, or go on; features may be multiplied, if that is for us to choose."""
+        """Begin a fit, or go on, over rows that may be mapped."""
         if not continued:
-            self._multiplier = self._multiplier_for(rows)
-        if self._multiplier == 1.0:
+            self._multiplier = multiplier_for(self, rows)
+        if self._map.is_plain:
             return self._start(rows, rng, continued=continued)
-        rows = self._multiply(rows)
-        return Rescaled(self._start(rows, rng, continued=continued), self._multiplier)
+        return Mapped(self._start(self._mapped(rows), rng, continued=continued), self._map)
 
     def _begin_stream(self, rows: Rows) -> StreamProcedure:
         """Begin a stream, or go on from a fit, in the same way."""
         if not self._is_fitted():
-            self._multiplier = self._multiplier_for(rows)
-        if self._multiplier == 1.0:
+            self._multiplier = multiplier_for(self, rows)
+        if self._map.is_plain:
             return self._start_stream(rows, self._generator())
-        rows = self._multiply(rows)
-        return Rescaled(self._start_stream(rows, self._generator()), self._multiplier)
+        return Mapped(self._start_stream(self._mapped(rows), self._generator()), self._map)
 
-    def _multiply(self, rows: Rows) -> Rows:
-        """Return rows with features multiplied, for which attributes of a fit before are changed.
+    @property
+    def _map(self) -> LinearMap:
+        """The map of the rows that are learned from."""
+        return LinearMap(self._multiplier, self._root)
+
+    def _mapped(self, rows: Rows) -> Rows:
+        """Return rows mapped, for which attributes of a fit before are changed.
 
         The model that is learned replaces them.
         """
         for name, power in self._units.items():
-            attribute = getattr(self, f"{name}_") / self._multiplier**power
-            setattr(self, f"{name}_", attribute)
-        return multiplied(rows, self._multiplier)
-
-    def _multiplier_for(self, rows: Rows) -> float:
-        if self._multiplies_features and isinstance(self.alpha, str):
-            return multiplier_for(rows.X, self._largest)
-        return 1.0
+            setattr(self, f"{name}_", self._map.of_field(getattr(self, f"{name}_"), power))
+        return self._map.of_rows(rows)
 
     def _learn(self, rows: Rows) -> None:
         """Learn from rows of a stream, on a copy of what the calls before have left."""

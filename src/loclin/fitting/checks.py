@@ -17,6 +17,7 @@ from loclin.engine.data import is_sparse
 _MOST_GROWTH = 1e6
 # Parameters that count something: loops hold them in 32 bits.
 _MOST = 2**31 - 1
+METRICS = ("diagonal", "full", "auto")
 
 
 def check_number(
@@ -37,10 +38,10 @@ def check_number(
         raise ValueError(f"{name}={value!r} is not valid; {name} must be at most {_MOST}.")
 
 
-def check_option(name: str, value: Any, options: Any) -> None:
+def check_option(name: str, value: Any, options: Any, hint: str = "") -> None:
     """Raise ValueError unless `value` is one of the strings in `options`."""
     if not isinstance(value, str) or value not in options:
-        raise ValueError(f"{name}={value!r} is not valid; use one of {sorted(options)}.")
+        raise ValueError(f"{name}={value!r} is not valid; use one of {sorted(options)}{hint}.")
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -162,5 +163,7 @@ def check_shared_parameters(model: Any) -> None:
                  open_low=True, open_high=True)  # fmt: skip
     check_number("average", model.average, Integral, low=0,
                  hint="it is the number of last iterations to average, 0 for none")  # fmt: skip
+    if model.metric is not None:
+        check_option("metric", model.metric, METRICS, hint=" or None")
     for name in ("early_stopping", "warm_start"):
         check_flag(name, getattr(model, name))

@@ -23,7 +23,7 @@ from scipy.special import expit, logsumexp, softmax
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Labels, Rows
-from loclin.engine.threads import threads_for
+from loclin.fitting.strength import part_of, short_fit
 
 _FOLDS, _FEW_ROWS = 5, 2500  # every row is held out once, where rows are that few
 _HELD_OUT, _MOST_ROWS = 0.1, 50_000  # else so many of so many
@@ -63,7 +63,11 @@ class LogLoss(NamedTuple):
 
     def value(self, inverse: float) -> float:
         """Return the log loss."""
-        return float(self.weights @ logsumexp(inverse * self.scores, axis=1))
+        return float(self.weights @ self.by_row(inverse))
+
+    def by_row(self, inverse: float) -> Floats:
+        """Return the log loss of each row."""
+        return np.asarray(logsumexp(inverse * self.scores, axis=1))
 
     def curvature(self, inverse: float) -> float:
         """Return the second derivative: the mean variance of the scores."""
@@ -93,6 +97,12 @@ def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
         return unit * math.exp(-high)
     found = root_scalar(lambda log: loss.slope(math.exp(log)), bracket=(low, high), xtol=1e-3)
     return unit * math.exp(-found.root)
+
+
+def row_losses(classifier: Any, rows: Rows) -> Floats:
+    """Return the log loss of each row, at the temperature that is best for them."""
+    given = _decisions(classifier, rows.X), rows.y, rows.weights
+    return LogLoss.of(*given).by_row(1.0 / temperature_of(*given))
 
 
 def labelwise(decisions: Floats, y: Labels, weights: Floats) -> Any:
@@ -152,15 +162,9 @@ def _held_out(classifier: Any, rows: Rows, seed: int) -> tuple[NDArray[np.intp],
     vars(short).update(trial.parameters)
     tests, decisions = [], []
     for train, test in _splits(rows, seed):
-        weights = rows.weights[train] / rows.weights[train].mean()
-        learned = Rows(rows.X[train], rows.y[train], weights)
-        procedure = short._begin(learned, np.random.default_rng(seed), False)
-        with threads_for(procedure.products):
-            for done in range(n_iterations):
-                procedure.iterate(average=done >= n_iterations - 2)
-        short._adopt(procedure.result(final=True))
+        fitted = short_fit(short, part_of(rows, train), n_iterations, seed)
         tests.append(test)
-        decisions.append(_decisions(short, rows.X[test]))
+        decisions.append(_decisions(fitted, rows.X[test]))
     if not tests:
         return np.empty(0, np.intp), np.empty(0)
     return np.concatenate(tests), np.concatenate(decisions)

@@ -43,6 +43,10 @@ class Trial(NamedTuple):
         Of the folds.
     n_calibrating : int, default=8
         Iterations of the fits whose held-out scores tell the temperature.
+    n_learning : int, default=4
+        Iterations of the fits whose gradients tell the metric.
+    in_metric : bool, default=True
+        Whether the codes can be those of rows in a metric.
     """
 
     parameters: dict[str, Any]
@@ -50,6 +54,34 @@ class Trial(NamedTuple):
     goes_on: bool = True
     most_draws: int = 1
     n_calibrating: int = 8
+    n_learning: int = 4
+    in_metric: bool = True
+
+
+def short_fit(model: Any, rows: Rows, n_iterations: int, seed: int) -> Any:
+    """Return a copy of the model, fitted to the rows in so many iterations, two of them averaged.
+
+    Parameters
+    ----------
+    model : LocallyLinearClassifier
+        With the parameters of its trial.
+    rows : Rows
+    n_iterations : int
+    seed : int
+    """
+    fitted = copy(model)
+    procedure = fitted._begin(rows, np.random.default_rng(seed), False)
+    with threads_for(procedure.products):
+        for done in range(n_iterations):
+            procedure.iterate(average=done >= n_iterations - 2)
+    fitted._adopt(procedure.result(final=True))
+    return fitted
+
+
+def part_of(rows: Rows, some: NDArray[Any]) -> Rows:
+    """Return some of the rows, with weights of mean 1."""
+    weights = rows.weights[some]
+    return Rows(rows.X[some], rows.y[some], weights / weights.mean())
 
 
 def check_alpha(alpha: Any) -> None:
@@ -95,8 +127,7 @@ def fold_wins(
     model: Any, rows: Rows, trial: Trial, seed: int, train: NDArray[Any], test: NDArray[Any]
 ) -> Floats:
     """Return by factor and row held out: its weight if right where factor 1 is wrong, or less."""
-    weights = rows.weights[train] / rows.weights[train].mean()
-    learned = Rows(rows.X[train], rows.y[train], weights)
+    learned = part_of(rows, train)
     X, y, weights = rows.X[test], rows.y[test], rows.weights[test]
     tried = copy(model)
     vars(tried).update(trial.parameters, alpha="scale", max_iter=trial.n_iterations)

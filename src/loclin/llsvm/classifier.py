@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from loclin.codings import SoftAssignmentCoding
@@ -30,7 +31,7 @@ from loclin.fitting.encode import (
     fitted_coding,
 )
 from loclin.fitting.iterations import Constants
-from loclin.fitting.rescaled import multiplied
+from loclin.fitting.mapped import LinearMap, in_metric
 from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import Trial, check_alpha
 
@@ -77,6 +78,14 @@ class LLSVMClassifier(LocallyLinearClassifier):
         1 if ``bias="global"``) over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4,
         1, 4, 16 or 64, chosen by 3-fold cross-validation. ``C`` of scikit-learn's ``LinearSVC`` is
         ``1 / (n_samples * alpha)``. The chosen value is `alpha_`.
+    metric : {"diagonal", "full", "auto"} or None, default=None
+        What the penalty, as well as the coding, measures by. None counts all features alike.
+        "diagonal" counts each as much as the model uses it, by two rounds of short fits, the
+        gradients of each of which weigh the features of the next (AGOP, Radhakrishnan et al. 2024);
+        "full" counts their combinations too, for dense rows of at most some hundred features.
+        "auto" takes one of these if it errs less than None on held-out rows by more than chance,
+        and None if the coding is frozen. Models stay those of the features as given. A stream keeps
+        the metric of the fit before, or None.
     penalize_intercept : bool, default=True
         Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
         free, for "sgd" only.
@@ -122,7 +131,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     coding_ : transformer
-        The fitted coding.
+        The fitted coding. With a metric M it codes rows ``M^(1/2) x``, as `local_weights` does.
     local_coef_ : ndarray of shape (n_scorers, n_models, n_features)
         The linear models. n_scorers is n_classes; 1 for two classes one against the rest with a
         shared code, where the score is that of the second class. Zeros with constant weights.
@@ -132,6 +141,11 @@ class LLSVMClassifier(LocallyLinearClassifier):
         Global intercepts; zeros if ``bias="local"``.
     alpha_ : float
         The L2 strength used.
+    feature_weights_ : ndarray of shape (n_features,)
+        Only with `metric`: what features count, the root of the metric's diagonal. Rows have the
+        same mean squared norm with it as without.
+    metric_ : ndarray of shape (n_features, n_features)
+        Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``.
     temperature_ : float
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
@@ -196,6 +210,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         loss: str = "hinge",
         multi_class: str = "ovr",
         alpha: float | str = "auto",
+        metric: str | None = None,
         penalize_intercept: bool = True,
         max_iter: int = 1000,
         round_rows: int | None = 100_000,
@@ -219,6 +234,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         self.loss = loss
         self.multi_class = multi_class
         self.alpha = alpha
+        self.metric = metric
         self.penalize_intercept = penalize_intercept
         self.max_iter = max_iter
         self.round_rows = round_rows
@@ -277,10 +293,14 @@ class LLSVMClassifier(LocallyLinearClassifier):
 
     def _trial(self, rows: Rows) -> Trial:
         if self.coding is not None:
-            return Trial({})
+            return Trial({}, in_metric=not isinstance(self.coding, FrozenEstimator))
         # the anchors of all rows: they know no labels
+        metric = LinearMap(root=self._root)
         coding = _default_coding(len(rows.y)).set_params(random_state=self._seed())
-        return Trial({"coding": FrozenEstimator(coding.fit(rows.X))})
+        coding.fit(metric.of_matrix(rows.X))
+        if self.metric is None:
+            return Trial({"coding": FrozenEstimator(coding)})
+        return Trial({"coding": coding.set_params(anchors=metric.back(coding.anchors_, -1))})
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         whole = self.solver == "dual_cd"
@@ -337,7 +357,10 @@ class LLSVMClassifier(LocallyLinearClassifier):
     def _fit_coding(self, rows: Rows, rng: np.random.Generator) -> None:
         coding = _default_coding(len(rows.y)) if self.coding is None else self.coding
         labels = self.classes_[rows.y]
-        X = multiplied(rows, 1 / self._multiplier).X if self._multiplier != 1.0 else rows.X
+        X = LinearMap(1 / self._multiplier).of_matrix(rows.X)
+        given = getattr(coding, "anchors", "")
+        if self._root is not None and not isinstance(given, str):
+            coding = clone(coding).set_params(anchors=in_metric(np.asarray(given), self._root))
         fitted = fitted_coding(coding, X, labels, rng)
         check_classes(fitted, self.classes_)
         self.coding_ = fitted
@@ -380,12 +403,12 @@ class LLSVMClassifier(LocallyLinearClassifier):
         return self.local_intercept_[:, :, None], np.zeros_like(self.local_intercept_), extra
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        codes = encode(self.coding_, X)
+        codes = encode(self.coding_, in_metric(X, self._root))
         coef = self.local_coef_ if self.weights == "linear" else None
         return coded_scores(X, codes, coef, self.local_intercept_) + self.intercept_
 
     def _codes(self, X: Matrix) -> Any:
-        codes = encode(self.coding_, X)
+        codes = encode(self.coding_, in_metric(X, self._root))
         return codes if codes.ndim == 3 else sparse.csr_matrix(codes)
 
 

@@ -57,6 +57,13 @@ class ML3Classifier(LocallyLinearClassifier):
         least in 3-fold cross-validation (1 unless beaten by more than chance): noisy labels need
         more. The paper's regularisation lambda, for a sum of losses, is ``n_samples * alpha``. The
         chosen value is `alpha_`.
+    metric : {"diagonal", "full", "auto"} or None, default=None
+        What the penalty measures by. None counts all features alike. "diagonal" counts each as much
+        as the model uses it, by two rounds of short fits, the gradients of each of which weigh the
+        features of the next (AGOP, Radhakrishnan et al. 2024); "full" counts their combinations
+        too, for dense rows of at most some hundred features. "auto" takes one of these if it errs
+        less than None on held-out rows by more than chance. Models stay those of the features as
+        given. A stream keeps the metric of the fit before, or None.
     loss : {"hinge", "logistic"}, default="hinge"
         Loss of the margin. The paper has the hinge.
     max_iter : int, default=60
@@ -122,6 +129,11 @@ class ML3Classifier(LocallyLinearClassifier):
         Zeros: ML3 has no global intercept.
     alpha_ : float
         The L2 strength used.
+    feature_weights_ : ndarray of shape (n_features,)
+        Only with `metric`: what features count, the root of the metric's diagonal. Rows have the
+        same mean squared norm with it as without.
+    metric_ : ndarray of shape (n_features, n_features)
+        Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``.
     temperature_ : float
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
@@ -178,6 +190,7 @@ class ML3Classifier(LocallyLinearClassifier):
         *,
         p: float = 1.5,
         alpha: float | str = "auto",
+        metric: str | None = None,
         loss: str = "hinge",
         max_iter: int = 60,
         round_rows: int | None = 50_000,
@@ -200,6 +213,7 @@ class ML3Classifier(LocallyLinearClassifier):
         self.n_models = n_models
         self.p = p
         self.alpha = alpha
+        self.metric = metric
         self.loss = loss
         self.max_iter = max_iter
         self.round_rows = round_rows

@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from loclin.anchors import check_anchors
 from loclin.codings import SoftAssignmentCoding
@@ -22,6 +23,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_n_jobs, check_number, check_option
 from loclin.fitting.encode import Views, encode, fitted_coding
 from loclin.fitting.iterations import Constants
+from loclin.fitting.mapped import LinearMap
 from loclin.fitting.rows import hold_out, rounds_of
 from loclin.fitting.strength import Trial, check_alpha
 from loclin.sapl.anchors import (
@@ -85,6 +87,14 @@ class SAPLClassifier(LocallyLinearClassifier):
         L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
         over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, chosen by
         3-fold cross-validation.
+    metric : {"diagonal", "full", "auto"} or None, default=None
+        What the penalty, as well as the distance to anchors, measures by. None counts all features
+        alike. "diagonal" counts each as much as the model uses it, by two rounds of short fits, the
+        gradients of each of which weigh the features of the next (AGOP, Radhakrishnan et al. 2024);
+        "full" counts their combinations too, for dense rows of at most some hundred features.
+        "auto" takes one of these if it errs less than None on held-out rows by more than chance.
+        Models and anchors stay those of the features as given. A stream keeps the metric of the fit
+        before, or None.
     penalize_intercept : bool, default=False
         Whether the `b_yj` are penalised like weights of a constant feature.
     max_iter : int, default=1000
@@ -136,6 +146,11 @@ class SAPLClassifier(LocallyLinearClassifier):
     intercept_ : ndarray of shape (s,)
         Zeros.
     alpha_ : float
+    feature_weights_ : ndarray of shape (n_features,)
+        Only with `metric`: what features count, the root of the metric's diagonal. Rows have the
+        same mean squared norm with it as without.
+    metric_ : ndarray of shape (n_features, n_features)
+        Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``.
     temperature_ : float
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
@@ -178,6 +193,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         share_anchors: bool = True,
         loss: str = "hinge",
         alpha: float | str = "auto",
+        metric: str | None = None,
         penalize_intercept: bool = False,
         max_iter: int = 1000,
         round_rows: int | None = 100_000,
@@ -203,6 +219,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         self.share_anchors = share_anchors
         self.loss = loss
         self.alpha = alpha
+        self.metric = metric
         self.penalize_intercept = penalize_intercept
         self.max_iter = max_iter
         self.round_rows = round_rows
@@ -285,7 +302,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             if self.weights == "constant":
                 coef, intercept = intercept[:, :, None], np.zeros_like(intercept)
             histories, solvers = self.history_.reshape(-1, self.n_anchors_ + 1), []
-            for k, coding in enumerate(self._codings()):
+            for k, coding in enumerate(self._codings(self.anchors_)):
                 own = slice(None) if self.share_anchors else slice(k, k + 1)
                 anchors = self._learned_anchors(rows, coding, 0).follow(histories[k])
                 solver = self._solver(rows, anchors).set_models(coef[own], intercept[own])
@@ -336,8 +353,9 @@ class SAPLClassifier(LocallyLinearClassifier):
         parameters: dict[str, Any] = {"n_anchors": None} if self.n_anchors == "auto" else {}
         if self.n_anchors is None and self.anchors == "kmeans":
             # the anchors of all rows: they know no labels
-            rng = np.random.default_rng(self._seed())
-            parameters["anchors"] = self._starting_coding(rows, rng).anchors_
+            metric, rng = LinearMap(root=self._root), np.random.default_rng(self._seed())
+            coding = self._starting_coding(metric.of_rows(rows), rng)
+            parameters["anchors"] = metric.back(coding.anchors_, -1)
         return Trial(parameters)
 
     def _schedule(self, solver: SGD, some: Rows, n_samples: int) -> None:
@@ -354,7 +372,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         """Return the coding that the descent starts from, with `first` anchors if given."""
         n_anchors, n_neighbors, anchors = self.n_anchors, self.n_neighbors, self.anchors
         if not isinstance(anchors, str):
-            anchors = np.asarray(anchors) * self._multiplier if self._multiplier != 1.0 else anchors
+            anchors = anchors if self._map.is_plain else self._map.of_field(np.array(anchors), -1)
             n_anchors = n_anchors or 1  # not used: given anchors are counted
         elif n_anchors is None or first:
             fewest = len(self.classes_) if anchors == "kmeans_per_class" else 1
@@ -394,31 +412,37 @@ class SAPLClassifier(LocallyLinearClassifier):
     def _views(self) -> Views:
         return Views(None, self.weights == "linear")
 
-    def _codings(self) -> list[SoftAssignmentCoding]:
-        """Codings of the scorers; one where they share the anchors."""
-        anchors = self.anchors_.reshape(-1, *self.anchors_.shape[-2:])
+    def _codings(self, anchors: Floats) -> list[SoftAssignmentCoding]:
+        """Codings of the scorers by their anchors; one where they share these."""
+        by_scorer = anchors.reshape(-1, *anchors.shape[-2:])
         return [
             SoftAssignmentCoding.fitted_with(of_scorer, self._n_neighbors, float(bandwidth))
-            for of_scorer, bandwidth in zip(anchors, np.ravel(self.bandwidth_), strict=True)
+            for of_scorer, bandwidth in zip(by_scorer, np.ravel(self.bandwidth_), strict=True)
         ]
+
+    def _encoded(self, X: Matrix) -> list[Any]:
+        """Codes of the rows by scorer; once where they share them."""
+        metric = LinearMap(root=self._root)
+        codings = self._codings(metric.of_field(self.anchors_, -1))
+        seen = metric.of_matrix(X)
+        return [encode(coding, seen) for coding in codings]
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         coef = self.local_coef_ if self.weights == "linear" else None
-        codings = self._codings()
-        if len(codings) == 1:
-            return coded_scores(X, encode(codings[0], X), coef, self.local_intercept_)
+        codes = self._encoded(X)
+        if len(codes) == 1:
+            return coded_scores(X, codes[0], coef, self.local_intercept_)
         return np.hstack(
             [
                 coded_scores(
-                    X, encode(coding, X), None if coef is None else coef[[k]],
-                    self.local_intercept_[[k]],
+                    X, of_scorer, None if coef is None else coef[[k]], self.local_intercept_[[k]]
                 )
-                for k, coding in enumerate(codings)
+                for k, of_scorer in enumerate(codes)
             ]
-        )  # fmt: skip
+        )
 
     def _codes(self, X: Any) -> Any:
-        codings = self._codings()
-        if len(codings) == 1:
-            return codings[0].transform(X)
-        return np.stack([coding.transform(X).toarray() for coding in codings], axis=1)
+        codes = [csr_matrix(of_scorer) for of_scorer in self._encoded(X)]
+        if len(codes) == 1:
+            return codes[0]
+        return np.stack([of_scorer.toarray() for of_scorer in codes], axis=1)

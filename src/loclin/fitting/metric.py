@@ -1,0 +1,199 @@
+"""Features weighed by what the model uses: a metric that is learned from its gradients.
+
+A model is fitted in short, the outer products of its gradients are averaged over the rows (AGOP,
+Radhakrishnan et al., 2024), and their square root is the metric M of the next fit, whose rows are
+``M^(1/2) x``: in distances to anchors, and in the penalty, features count as they were used.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+
+from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
+from loclin.fitting.mapped import in_metric
+from loclin.fitting.probability import row_losses
+from loclin.fitting.strength import FEW_ROWS, FOLDS, SIGMAS, Trial, part_of, short_fit
+
+ROUNDS = 2
+MOST_ROWS = 4000  # that short fits learn from, and as many that tell whether it was worth it
+MOST_FEATURES = 2000  # of a whole metric: its time grows with their cube
+_FOLDED_ROWS = 6000  # of which each is held out once
+_GRADIENT_ROWS = 2000  # whose gradients are looked at
+_POWER = 0.25  # of the AGOP: the metric is its square root
+_LEAST = 1e-2  # root of the metric, in its largest: it must be invertible in single precision
+
+
+def check_stream_metric(metric: str | None) -> None:
+    """Raise ValueError where a stream begins that should have a metric."""
+    if metric in ("diagonal", "full"):
+        raise ValueError(
+            f"partial_fit learns no metric, and keeps the one that fit has found: call fit on the "
+            f"first rows, or set metric=None instead of {metric!r}."
+        )
+
+
+def gradient_products(codes: Any, coef: Floats, weights: Floats, *, whole: bool) -> Floats:
+    """Mean over the rows of the outer products of the scores' gradients (AGOP).
+
+    The gradient of score y at row i is ``g_iy = sum_j code_iyj w_yj``; of several scores, that
+    less the mean over the scores counts, as what all have in common tells no class. The mean of
+    ``sum_y g_iy g_iy'`` is then ``W' S W`` with second moments S of the codes, so that no gradient
+    is formed.
+
+    Parameters
+    ----------
+    codes : csr of shape (n, m) or ndarray of shape (n, s, m)
+    coef : ndarray of shape (s, m, d)
+    weights : ndarray of shape (n,)
+        Of the rows.
+    whole : bool
+        False for the diagonal alone.
+
+    Returns
+    -------
+    products : ndarray of shape (d, d) or (d,), float64
+    """
+    s, m, d = coef.shape
+    flat = codes.astype(np.float64) if is_sparse(codes) else codes.reshape(-1, s * m).astype(float)
+    weighed = flat.multiply(weights[:, None]) if is_sparse(codes) else flat * weights[:, None]
+    moments = flat.T @ weighed / weights.sum(dtype=np.float64)
+    if is_sparse(codes):
+        moments, blocks = moments.toarray(), coef
+        mean = coef.mean(axis=0) if s > 1 else 0.0
+    else:
+        between = np.eye(s) - 1 / s if s > 1 else np.ones((1, 1))
+        moments *= np.kron(between, np.ones((m, m)))
+        blocks, mean = coef.reshape(1, s * m, d), 0.0
+    products = np.zeros((d, d) if whole else d)
+    for of_scorer in blocks:
+        W = (of_scorer - mean).astype(np.float64)
+        products += W.T @ (moments @ W) if whole else np.einsum("md,md->d", W, moments @ W)
+    return products
+
+
+def root_of(products: Floats, X: Matrix) -> Floats | None:
+    """Return the root of the metric by these products; None where there are no gradients.
+
+    It leaves the rows the mean squared norm that they have, so that steps, the bandwidth and the
+    rule for alpha stay what they are.
+
+    Parameters
+    ----------
+    products : ndarray of shape (d,) or (d, d)
+    X : {ndarray, csr} of shape (n, d)
+    """
+    values, vectors = (products, None) if products.ndim == 1 else np.linalg.eigh(products)
+    largest = float(values.max())
+    if not 0 < largest < np.inf:
+        return None
+    strengths = np.maximum(np.maximum(values / largest, 0.0) ** _POWER, _LEAST)
+    root = strengths if vectors is None else (vectors * strengths) @ vectors.T
+    norm2 = mean_squared_norm(in_metric(X, root))
+    return root * np.sqrt(mean_squared_norm(X) / norm2) if norm2 > 0 else None
+
+
+def next_root(model: Any, rows: Rows, whole: bool) -> tuple[Floats | None, Any]:
+    """Return the root of the metric by a fitted model's gradients, and their products."""
+    some = slice(None, None, -(-len(rows.y) // _GRADIENT_ROWS))
+    codes = model._codes(rows.X[some])
+    products = gradient_products(codes, model.local_coef_, rows.weights[some], whole=whole)
+    return root_of(products, rows.X), products
+
+
+def learned_root(model: Any, rows: Rows, trial: Trial, seed: int, whole: bool) -> Floats | None:
+    """Return the root of the metric after all rounds, by short fits to some of the rows."""
+    by_class = np.argsort(rows.y, kind="stable")[:: -(-len(rows.y) // MOST_ROWS)]
+    first = np.unique(rows.y, return_index=True)[1]
+    some = part_of(rows, np.union1d(by_class, first))
+    for _ in range(ROUNDS):
+        fitted = short_fit(model, some, trial.n_learning, seed)
+        model._root, _ = next_root(fitted, some, whole)
+    return model._root
+
+
+def splits(y: NDArray[Any], seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield rows to learn from and rows held out; none where a class has too few."""
+    n = len(y)
+    if n < FEW_ROWS[0] or np.bincount(y).min() < FOLDS:
+        return
+    if n <= _FOLDED_ROWS:
+        yield from StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(y, y)
+        return
+    size = min(MOST_ROWS, n // 2)
+    yield from StratifiedShuffleSplit(1, test_size=size, train_size=size, random_state=seed).split(
+        y, y
+    )
+
+
+def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | None:
+    """Return the root of the diagonal metric, the mean of all folds; None for the plain one.
+
+    It must win by more than chance: what the log loss of held-out rows falls by, row by row,
+    exceeds `SIGMAS` of the standard errors of its mean. Errors tell less of so few rows.
+    """
+    products: Any = 0.0
+    falls = np.zeros(len(rows.y))
+    for train, test in splits(rows.y, seed):
+        learned, held_out = part_of(rows, train), part_of(rows, test)
+        tried, fitted = copy(model), short_fit(model, learned, trial.n_learning, seed)
+        plain = row_losses(fitted, held_out)
+        for _ in range(ROUNDS):
+            tried._root, found = next_root(fitted, learned, whole=False)
+            fitted = short_fit(tried, learned, trial.n_learning, seed)
+        falls[test] = rows.weights[test] * (plain - row_losses(fitted, held_out))
+        products = products + found / (found.sum() or 1.0)
+    if not falls.sum() > SIGMAS * np.linalg.norm(falls):  # also for NaN
+        return None
+    return root_of(products, rows.X)
+
+
+def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
+    """Return the attributes that tell the metric of a fit; none where there should be none.
+
+    Raises
+    ------
+    ValueError
+        If the rows or the codes do not allow the metric that was asked for.
+    """
+    metric = model.metric
+    if metric is None:
+        return {}
+    n_features = rows.X.shape[1]
+    if metric == "full" and (is_sparse(rows.X) or n_features > MOST_FEATURES):
+        reason = (
+            "would make sparse rows dense" if is_sparse(rows.X)
+            else f"takes at most {MOST_FEATURES} features, and X has {n_features}"
+        )  # fmt: skip
+        raise ValueError(f"metric='full' {reason}; use metric='diagonal' instead.")
+    seed, trial = model._seed(), model._trial(rows)
+    if metric != "auto" and not trial.in_metric:
+        raise ValueError(
+            f"metric={metric!r} needs a coding that is fitted in the metric, not a frozen one; "
+            "give the coding unfitted, or set metric=None."
+        )
+    tried, root = copy(model), None
+    vars(tried).update(trial.parameters)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # the fit itself gives them
+        if metric != "auto":
+            root = learned_root(tried, rows, trial, seed, metric == "full")
+        elif trial.in_metric:
+            with suppress(ValueError):  # a fold may have too few rows for what all allow
+                root = chosen_root(tried, rows, trial, seed)
+    return {"_root": root} | attributes_of(root, n_features)
+
+
+def attributes_of(root: Floats | None, n_features: int) -> dict[str, Floats]:
+    """Return the fitted attributes that tell a metric."""
+    if root is None or root.ndim == 1:
+        return {"feature_weights_": np.ones(n_features) if root is None else root}
+    metric = root @ root
+    return {"metric_": metric, "feature_weights_": np.sqrt(np.diag(metric))}

@@ -1,0 +1,266 @@
+"""The metric that is learned from gradients: its products, the way back, and when it is taken."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.linalg import sqrtm
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+import loclin.io
+from loclin import LLSVMClassifier, ML3Classifier, SAPLClassifier
+from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
+from loclin.fitting import mapped, metric
+
+FEW = {"alpha": "scale", "max_iter": 12, "random_state": 0}
+MODELS = {
+    "ml3": ML3Classifier(3, **FEW),
+    "sapl": SAPLClassifier(12, 4, **FEW),
+    "sapl own": SAPLClassifier(6, 3, share_anchors=False, bandwidth="learned", **FEW),
+    "llsvm": LLSVMClassifier(**FEW),
+    "llsvm planes": LLSVMClassifier(OrthogonalCoding(3, random_state=0), **FEW),
+    "llsvm dual": LLSVMClassifier(SoftAssignmentCoding(8, 3), solver="dual_cd", alpha="scale",
+                                  random_state=0),
+}  # fmt: skip
+N, D = 150, 6
+
+
+def problem(n_classes=3, n=N, d=D, seed=0):
+    """Classes on curves in the first two features; a third of the entries are zero."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X[rng.random(X.shape) < 0.3] = 0.0
+    y = np.floor(n_classes * (0.5 + 0.49 * np.sin(2 * X[:, 0] + X[:, 1] ** 2))).astype(int)
+    return X, np.array(["a", "b", "c"])[y]
+
+
+def plain_products(gradients, weights):
+    """Mean outer products of gradients (n, c, d), those of each row less their mean."""
+    total = 0.0
+    for g, weight in zip(gradients, weights, strict=True):
+        for of_class in g - g.mean(axis=0) if len(g) > 1 else g:
+            total += weight * np.outer(of_class, of_class)
+    return total / weights.sum()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_products_are_those_of_finite_differences_of_the_scores(n_classes):
+    """ML3's code maximises, so that its slope counts for nothing: the envelope theorem."""
+    X, y = problem(n_classes)
+    X, y, weights = X[:40], y[:40], np.random.default_rng(1).uniform(1, 3, 40)
+    model = clone(MODELS["ml3"]).fit(X, y)
+    gradients = np.empty((len(X), n_classes, D))
+    for f in range(D):
+        up, down = X.copy(), X.copy()
+        up[:, f] += 1e-6
+        down[:, f] -= 1e-6
+        gradients[:, :, f] = (model._class_scores(up) - model._class_scores(down)) / 2e-6
+    expected = plain_products(gradients, weights)
+    found = metric.gradient_products(model._codes(X), model.local_coef_, weights, whole=True)
+    np.testing.assert_allclose(found, expected, atol=1e-6 * expected.max())
+    found = metric.gradient_products(model._codes(X), model.local_coef_, weights, whole=False)
+    np.testing.assert_allclose(found, np.diag(expected), atol=1e-6 * expected.max())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", ["sapl", "sapl own", "llsvm planes"])
+def test_products_are_those_of_the_models_that_act(name, n_classes):
+    X, y = problem(n_classes)
+    weights = np.random.default_rng(1).uniform(1, 3, N)
+    model = clone(MODELS[name]).fit(X, y)
+    gradients = model.local_model(X)[0]
+    gradients = gradients.reshape(N, -1, D)
+    expected = plain_products(gradients, weights)
+    for whole, wanted in ((True, expected), (False, np.diag(expected))):
+        found = metric.gradient_products(model._codes(X), model.local_coef_, weights, whole=whole)
+        if n_classes == 2 and len(model.local_coef_) == 2:  # of two scorers half the difference
+            found = 2 * found
+        np.testing.assert_allclose(found, wanted, atol=1e-12 * expected.max())
+
+
+def test_root_is_that_of_the_metric_and_keeps_the_norm():
+    rng = np.random.default_rng(0)
+    A, X = rng.standard_normal((D, D)), rng.standard_normal((50, D))
+    products = A @ A.T
+    root = metric.root_of(products, X)
+    power = np.real(sqrtm(sqrtm(products)))
+    np.testing.assert_allclose(root, power * root[0, 0] / power[0, 0], atol=1e-10)
+    assert np.mean((X @ root) ** 2) == pytest.approx(np.mean(X**2))
+    weights = metric.root_of(np.diag(products), X)
+    np.testing.assert_allclose(weights / weights[0], (np.diag(products) / products[0, 0]) ** 0.25)
+    assert metric.root_of(np.zeros(D), X) is None
+
+
+@pytest.mark.parametrize("multiplier", [1.0, 0.5])
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_learned_comes_back_and_goes_there(whole, multiplier):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((D, D))
+    change = mapped.LinearMap(multiplier, A @ A.T if whole else np.abs(A[0]) + 0.1)
+    X, coef, anchors = rng.standard_normal((9, D)), A[None, :3], A[3:]
+    seen = change.of_matrix(X)
+    np.testing.assert_allclose(seen @ coef[0].T, X @ change.back(coef, 1)[0].T)
+    np.testing.assert_allclose(change.of_matrix(change.back(anchors, -1)), anchors)
+    for power, value in ((1, coef), (-1, anchors), (2, 3.0)):
+        np.testing.assert_allclose(change.of_field(change.back(value, power), power), value)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_metric_is_a_fit_to_rows_transformed(name, kind, form, dtype):
+    if kind == "full" and form is sparse.csr_matrix:
+        pytest.skip("refused")
+    X, y = problem()
+    X = X.astype(dtype)
+    model = clone(MODELS[name]).set_params(metric=kind).fit(form(X), y)
+    weights = model.feature_weights_
+    root = np.real(sqrtm(model.metric_)) if kind == "full" else np.diag(weights)
+    assert (np.diag(root @ root) > 0).all()
+    transformed = form((X @ root).astype(dtype))
+    plain = clone(MODELS[name]).fit(transformed, y)
+    exact = dtype == np.float64
+    scale = np.abs(plain.decision_function(transformed)).max()
+    difference = plain.decision_function(transformed) - model.decision_function(form(X))
+    assert np.abs(difference).max() < (1e-6 if exact else 0.2) * scale
+    coef, intercept = model.local_model(form(X))
+    scores = np.einsum("ncd,nd->nc", coef, X) + intercept
+    np.testing.assert_allclose(
+        scores, model.decision_function(form(X)), atol=(1e-12 if exact else 1e-5) * scale
+    )
+    assert model.decision_function(form(X)).dtype == dtype
+    if hasattr(model, "anchors_") and exact:
+        np.testing.assert_allclose(model.anchors_ @ root, plain.anchors_, atol=1e-6)
+
+
+def test_given_anchors_are_in_the_units_of_the_rows():
+    X, y = problem()
+    anchors = X[:12]
+    for kind in ("diagonal", "full"):
+        model = SAPLClassifier(12, 4, anchors=anchors, anchor_lr=0.0, metric=kind, **FEW).fit(X, y)
+        np.testing.assert_allclose(model.anchors_, anchors, atol=1e-10)
+        coding = SoftAssignmentCoding(anchors=anchors, n_neighbors=4)
+        other = LLSVMClassifier(coding, metric=kind, **FEW).fit(X, y)
+        root = np.real(sqrtm(other.metric_)) if kind == "full" else np.diag(other.feature_weights_)
+        np.testing.assert_allclose(other.coding_.anchors_, anchors @ root, atol=1e-10)
+
+
+@pytest.fixture(scope="module")
+def relevant():
+    """Two features whose product tells the class, one that tells it alone, and thirty of noise."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((1200, 33))
+    return X, (X[:, 0] * X[:, 1] + 0.7 * X[:, 2] > 0).astype(int)
+
+
+@pytest.mark.parametrize("kind", ["auto", "diagonal"])
+@pytest.mark.parametrize("name", ["ml3", "sapl", "llsvm"])
+def test_relevant_features_are_found(name, kind, relevant):
+    X, y = relevant
+    half = slice(None, 600)
+    cls = type(MODELS[name])
+    plain = cls(alpha="scale", random_state=0).fit(X[half], y[half])
+    model = cls(alpha="scale", metric=kind, random_state=0).fit(X[half], y[half])
+    weights = model.feature_weights_
+    assert set(np.argsort(weights)[-3:]) == {0, 1, 2}
+    assert weights[:3].min() > 1.3 * weights[3:].max()
+    assert 1 - model.score(X[600:], y[600:]) < 0.85 * (1 - plain.score(X[600:], y[600:]))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_metric_that_does_not_win_is_not_taken(name, monkeypatch):
+    monkeypatch.setattr(metric, "SIGMAS", np.inf)
+    X, y = problem()
+    plain = clone(MODELS[name]).fit(X, y)
+    # the default coding gets its seed from the generator, whatever metric has been tried
+    model = clone(MODELS[name]).set_params(metric="auto").fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+    np.testing.assert_array_equal(model.feature_weights_, np.ones(D))
+
+
+def test_few_rows_and_rare_classes_leave_the_plain_metric():
+    X, y = problem()
+    rare = np.append(y[:-2], ["rare", "rare"])
+    for rows, labels in ((X[:40], y[:40]), (X, rare)):
+        model = ML3Classifier(2, metric="auto", **FEW).fit(rows, labels)
+        np.testing.assert_array_equal(model.feature_weights_, np.ones(D))
+
+
+def test_features_that_tell_nothing_and_constant_models():
+    X, y = problem()
+    X[:, 3] = 0.0
+    weights = ML3Classifier(2, metric="diagonal", **FEW).fit(X, y).feature_weights_
+    assert 0 < weights[3] < 0.05 * weights.max()
+    model = SAPLClassifier(6, 3, weights="constant", metric="diagonal", **FEW).fit(X, y)
+    np.testing.assert_array_equal(model.feature_weights_, np.ones(D))
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "llsvm dual"])
+def test_files_warm_starts_and_streams_keep_the_metric(name, kind, tmp_path):
+    X, y = problem()
+    model = clone(MODELS[name]).set_params(metric=kind, warm_start=True).fit(X, y)
+    weights, said = model.feature_weights_, model.decision_function(X)
+    loclin.io.save(model, tmp_path / "model.loclin")
+    again = loclin.io.load(tmp_path / "model.loclin")
+    np.testing.assert_array_equal(again.decision_function(X), said)
+    for one in (model, again):
+        one.partial_fit(X[:50], y[:50])
+        np.testing.assert_array_equal(one.feature_weights_, weights)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    loclin.io.save(model, tmp_path / "stream.loclin")
+    again = loclin.io.load(tmp_path / "stream.loclin").partial_fit(X[50:], y[50:])
+    model.partial_fit(X[50:], y[50:])
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    before = model.objective_[-1]
+    assert model.fit(X, y).objective_[0] < 2 * max(before, 0.3)
+    np.testing.assert_array_equal(model.feature_weights_, weights)
+
+
+def test_a_metric_is_of_one_fit():
+    X, y = problem()
+    model = ML3Classifier(2, metric="full", **FEW).fit(X, y)
+    assert model.metric_.shape == (D, D)
+    model.set_params(metric=None).fit(X, y)
+    assert not {"metric_", "feature_weights_"} & set(vars(model))
+    plain = ML3Classifier(2, **FEW).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+
+
+@pytest.mark.parametrize("value", ["diag", 2, True, np.eye(2)])
+def test_bad_metric(value):
+    with pytest.raises((TypeError, ValueError), match=r"(?s)metric=.* is not valid; use one of"):
+        ML3Classifier(metric=value).fit(*problem())
+
+
+def test_what_a_metric_cannot_be():
+    X, y = problem()
+    with pytest.raises(ValueError, match="metric='full' would make sparse rows dense"):
+        ML3Classifier(metric="full").fit(sparse.csr_matrix(X), y)
+    with pytest.raises(ValueError, match="metric='full' takes at most 2000 features"):
+        ML3Classifier(metric="full").fit(np.hstack([X] * 400), y)
+    frozen = FrozenEstimator(SoftAssignmentCoding(6, 3).fit(X))
+    with pytest.raises(ValueError, match=re.escape("needs a coding that is fitted in the metric")):
+        LLSVMClassifier(frozen, metric="diagonal").fit(X, y)
+    model = LLSVMClassifier(frozen, metric="auto", **FEW).fit(X, y)
+    np.testing.assert_array_equal(model.feature_weights_, np.ones(D))
+    for kind in ("diagonal", "full"):
+        with pytest.raises(ValueError, match="partial_fit learns no metric"):
+            ML3Classifier(metric=kind).partial_fit(X, y, np.unique(y))
+    stream = ML3Classifier(metric="auto", random_state=0).partial_fit(X, y, np.unique(y))
+    assert not hasattr(stream, "feature_weights_")
+
+
+def test_small_features_have_the_same_metric():
+    X, y = problem()
+    models = [
+        SAPLClassifier(8, 3, metric="full", **FEW).fit(X * scale, y)
+        for scale in (2.0**-6, 2.0**-30)
+    ]
+    np.testing.assert_allclose(models[0].metric_, models[1].metric_)
+    np.testing.assert_array_equal(
+        models[0].decision_function(X * 2.0**-6), models[1].decision_function(X * 2.0**-30)
+    )
