@@ -247,11 +247,25 @@ def test_what_a_metric_cannot_be():
         LLSVMClassifier(frozen, metric="diagonal").fit(X, y)
     model = LLSVMClassifier(frozen, metric="auto", **FEW).fit(X, y)
     np.testing.assert_array_equal(model.feature_weights_, np.ones(D))
-    for kind in ("diagonal", "full"):
-        with pytest.raises(ValueError, match="partial_fit learns no metric"):
-            ML3Classifier(metric=kind).partial_fit(X, y, np.unique(y))
-    stream = ML3Classifier(metric="auto", random_state=0).partial_fit(X, y, np.unique(y))
-    assert not hasattr(stream, "feature_weights_")
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full", "auto"])
+def test_a_stream_takes_the_metric_of_its_first_rows(kind):
+    X, y = problem(n=300)
+    plain = SAPLClassifier(8, 3, random_state=0)
+    model = clone(plain).set_params(metric=kind)
+    plain.partial_fit(X[:100], y[:100], np.unique(y)).partial_fit(X[100:], y[100:])
+    model.partial_fit(X[:100], y[:100], np.unique(y))
+    if kind == "auto":
+        assert not hasattr(model, "feature_weights_")
+    else:
+        weights = model.feature_weights_
+        model.partial_fit(X[100:], y[100:])
+        np.testing.assert_array_equal(model.feature_weights_, weights)
+        assert model.score(X, y) > plain.score(X, y)
+    coef, intercept = model.local_model(X)
+    scores = np.einsum("ncd,nd->nc", coef, X) + intercept
+    np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-10)
 
 
 def test_small_features_have_the_same_metric():

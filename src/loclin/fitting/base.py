@@ -35,7 +35,7 @@ from loclin.fitting.checks import (
 )
 from loclin.fitting.iterations import accuracy_with, check_learned, warn_of_gap
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
-from loclin.fitting.metric import check_stream_metric, chosen_metric
+from loclin.fitting.metric import chosen_metric
 from loclin.fitting.probability import Probabilities
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh
 from loclin.fitting.stored import Stored, go_on, so_far
@@ -225,8 +225,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMix
                 "does not tell. Pass a dict of weights, or sample_weight."
             )
         first = not self._is_fitted()
-        if first:
-            check_stream_metric(self.metric)
         self.classes_ = classes_of_stream(classes, None if first else self.classes_)
         data, target = self._validate_rows(X, y, reset=first)
         labels = in_classes(target, self.classes_)
@@ -392,6 +390,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMix
     def _begin_stream(self, rows: Rows) -> StreamProcedure:
         """Begin a stream, or go on from a fit, in the same way."""
         if not self._is_fitted():
+            if self.metric != "auto":
+                self.__dict__.update(chosen_metric(self, rows))
             self._multiplier = multiplier_for(self, rows)
         if self._map.is_plain:
             return self._start_stream(rows, self._generator())

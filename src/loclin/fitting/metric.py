@@ -27,17 +27,9 @@ MOST_ROWS = 4000  # that short fits learn from, and as many that tell whether it
 MOST_FEATURES = 2000  # of a whole metric: its time grows with their cube
 _FOLDED_ROWS = 6000  # of which each is held out once
 _GRADIENT_ROWS = 2000  # whose gradients are looked at
+_STRONGER = 4.0  # penalty of the short fits
 _POWER = 0.25  # of the AGOP: the metric is its square root
 _LEAST = 1e-2  # root of the metric, in its largest: it must be invertible in single precision
-
-
-def check_stream_metric(metric: str | None) -> None:
-    """Raise ValueError where a stream begins that should have a metric."""
-    if metric in ("diagonal", "full"):
-        raise ValueError(
-            f"partial_fit learns no metric, and keeps the one that fit has found: call fit on the "
-            f"first rows, or set metric=None instead of {metric!r}."
-        )
 
 
 def gradient_products(codes: Any, coef: Floats, weights: Floats, *, whole: bool) -> Floats:
@@ -155,6 +147,13 @@ def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | Non
     return root_of(products, rows.X)
 
 
+def stronger(model: Any) -> dict[str, Any]:
+    """Return the strength of short fits, as attributes: what tells nothing shrinks most."""
+    if isinstance(model.alpha, str):
+        return {"_factor": _STRONGER * model._factor}
+    return {"alpha": _STRONGER * float(model.alpha)}
+
+
 def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
     """Return the attributes that tell the metric of a fit; none where there should be none.
 
@@ -180,7 +179,7 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
             "give the coding unfitted, or set metric=None."
         )
     tried, root = copy(model), None
-    vars(tried).update(trial.parameters)
+    vars(tried).update(trial.parameters | stronger(model))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # the fit itself gives them
         if metric != "auto":

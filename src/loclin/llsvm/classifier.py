@@ -79,13 +79,14 @@ class LLSVMClassifier(LocallyLinearClassifier):
         1, 4, 16 or 64, chosen by 3-fold cross-validation. ``C`` of scikit-learn's ``LinearSVC`` is
         ``1 / (n_samples * alpha)``. The chosen value is `alpha_`.
     metric : {"diagonal", "full", "auto"} or None, default=None
-        What the penalty, as well as the coding, measures by. None counts all features alike.
-        "diagonal" counts each as much as the model uses it, by two rounds of short fits, the
-        gradients of each of which weigh the features of the next (AGOP, Radhakrishnan et al. 2024);
-        "full" counts their combinations too, for dense rows of at most some hundred features.
-        "auto" takes one of these if it errs less than None on held-out rows by more than chance,
-        and None if the coding is frozen. Models stay those of the features as given. A stream keeps
-        the metric of the fit before, or None.
+        What the penalty and the coding measures by. None counts all features alike. "diagonal"
+        counts each as much as the model uses it: in two short fits, the features of the next are
+        weighed by the gradients of the one before (AGOP, Radhakrishnan et al., 2024). "full" counts
+        their combinations too; rows must be dense, of at most 2,000 features. "auto" takes the
+        diagonal where it lowers the log loss of held-out rows by more than chance, else None (also
+        if the coding is frozen); it costs about as much as the fit. Models stay those of the
+        features as given. A stream takes the metric of its first rows ("auto": none), or of the fit
+        before.
     penalize_intercept : bool, default=True
         Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
         free, for "sgd" only.
