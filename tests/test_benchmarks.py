@@ -8,7 +8,16 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks import fuzz, limits, many_rows, sapl_growth, startup, stream
+from benchmarks import (
+    calibration,
+    default_fits,
+    fuzz,
+    limits,
+    many_rows,
+    sapl_growth,
+    startup,
+    stream,
+)
 from loclin import ML3Classifier
 from loclin.datasets import make_sine
 
@@ -195,3 +204,31 @@ def test_many_rows(capsys):
     assert found["seconds"] > 0
     many_rows.main(["--one", "--models", "LL-SVM", "--rows", "4000"])
     assert json.loads(capsys.readouterr().out)["error %"] < 50
+
+
+def test_calibration(monkeypatch, capsys):
+    monkeypatch.setattr(calibration, "MODELS", {"ML3": ML3Classifier(2, max_iter=3)})
+    calibration.main(["wine"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:2] == ["wine", "ML3"]
+    figures = [float(word) for word in lines[1].split()[2:] if word != "|"]
+    assert len(figures) == 9
+    assert min(figures) >= 0
+
+
+def test_the_calibration_error_is_zero_where_probabilities_are_frequencies():
+    y = np.array(([0] * 3 + [1] * 7) * 10 + [1] * 100)
+    P = np.array([[0.3, 0.7]] * 100 + [[0.0, 1.0]] * 100)
+    assert calibration.calibration_error(P, y) == pytest.approx(0.0)
+    P[:100] = [0.9, 0.1]
+    assert calibration.calibration_error(P, y) == pytest.approx(0.3)
+
+
+def test_default_fits(monkeypatch, capsys):
+    models = {name: ML3Classifier(2, max_iter=3) for name in ("ML3", "SAPL")}
+    monkeypatch.setattr(default_fits, "MODELS", models)
+    default_fits.main(["wine"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[0] == "wine"
+    assert lines[-1].split()[0] == "largest"
+    assert float(lines[1].split()[1]) > 0.5
