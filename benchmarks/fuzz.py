@@ -127,7 +127,17 @@ def _csvm(rng: np.random.Generator, far_apart: bool) -> Any:
     return loclin.CSVMClassifier(**own)
 
 
-_KINDS = (_ml3, _llsvm, _sapl, _l3m, _ussvm, _csvm)
+def _ldkl(rng: np.random.Generator, far_apart: bool) -> Any:
+    own = _options(
+        rng, depth=["auto", 0, 1, 3], loss=["hinge", "squared_hinge", "logistic"],
+        annealing=[0.5, 10.0], tree_penalty=[1.0, 0.0],
+    )  # fmt: skip
+    if not far_apart:
+        own |= _options(rng, sigma=[1.0, 1e-6, 1e6], tree_lr=[3.0, 0.0, 100.0])
+    return loclin.LDKLClassifier(**own)
+
+
+_KINDS = (_ml3, _llsvm, _sapl, _l3m, _ussvm, _csvm, _ldkl)
 
 
 def draw_model(rng: np.random.Generator, far_apart: bool) -> Any:

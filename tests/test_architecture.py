@@ -26,7 +26,8 @@ FLOORS = [
     ["fitting"],  # from data to a fitted model
     ["anchors", "projections"],
     ["codings"],
-    ["ml3", "llsvm", "sapl", "l3m", "ussvm", "csvm"],  # the papers, which do not know one another
+    # the papers, which do not know one another
+    ["ml3", "llsvm", "sapl", "l3m", "ussvm", "csvm", "ldkl"],
     ["ensemble", "_warmup"],
     [""],  # loclin/__init__.py
     ["datasets", "io"],

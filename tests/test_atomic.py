@@ -11,6 +11,7 @@ from sklearn.base import clone
 from loclin import (
     CSVMClassifier,
     L3MClassifier,
+    LDKLClassifier,
     LLSVMClassifier,
     ML3Classifier,
     SAPLClassifier,
@@ -27,6 +28,7 @@ MODELS = {
     "L3M, refined": L3MClassifier(2, max_iter=3, n_restarts=1, **FEW),
     "L3M, online": L3MClassifier(2, solver="online", max_iter=3, n_restarts=2, **FEW),
     "CSVM": CSVMClassifier(4, **FEW),
+    "LDKL": LDKLClassifier(2, max_iter=3, **FEW),
     "US-SVM": USSVMClassifier(4, max_iter=3, random_state=0),
 }
 STREAMING = [name for name in MODELS if name not in ("LL-SVM, dual", "L3M, refined")]

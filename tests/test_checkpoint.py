@@ -34,6 +34,7 @@ SAME = {
 NEAR = {
     "dual": loclin.LLSVMClassifier(solver="dual_cd", **FEW | {"tol": 1e-9}),
     "csvm": loclin.CSVMClassifier(6, **FEW | {"tol": 1e-9}),
+    "ldkl": loclin.LDKLClassifier(2, **SHORT),
     "sapl": loclin.SAPLClassifier(10, 3, **SHORT),
     "ussvm": loclin.USSVMClassifier(6, max_iter=12, tol=0, random_state=0),
 }
@@ -188,6 +189,7 @@ STREAMS = {
     "l3m": loclin.L3MClassifier(3, solver="online", random_state=0),
     "ussvm": loclin.USSVMClassifier(6, random_state=0),
     "csvm": loclin.CSVMClassifier(6, random_state=0),
+    "ldkl": loclin.LDKLClassifier(2, random_state=0),
 }
 
 

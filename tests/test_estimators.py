@@ -25,6 +25,7 @@ ESTIMATORS = [
     loclin.L3MClassifier(alpha="scale", n_restarts=1, **FEW),
     loclin.USSVMClassifier(**FEW),
     loclin.CSVMClassifier(alpha="scale", tol=0.1, random_state=0),
+    loclin.LDKLClassifier(alpha="scale", **FEW),
 ]
 ESTIMATORS += [
     loclin.LLSVMClassifier(alpha="scale", solver="dual_cd", tol=0.1, random_state=0),

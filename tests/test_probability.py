@@ -14,6 +14,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from loclin import (
     CSVMClassifier,
     L3MClassifier,
+    LDKLClassifier,
     LLSVMClassifier,
     ML3Classifier,
     SAPLClassifier,
@@ -33,9 +34,10 @@ MODELS = {
     "l3m": L3MClassifier(3, n_restarts=1, **SHORT),
     "online": L3MClassifier(3, solver="online", **SHORT),
     "csvm": CSVMClassifier(6, **SHORT),
+    "ldkl": LDKLClassifier(3, **SHORT),
     "ussvm": USSVMClassifier(6, max_iter=5, random_state=0),
 }
-STREAMED = ["ml3", "llsvm", "sapl", "online", "ussvm", "csvm"]
+STREAMED = ["ml3", "llsvm", "sapl", "online", "ussvm", "csvm", "ldkl"]
 each = pytest.mark.parametrize
 
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from loclin import (
     CSVMClassifier,
     L3MClassifier,
+    LDKLClassifier,
     LLSVMClassifier,
     ML3Classifier,
     SAPLClassifier,
@@ -28,6 +29,7 @@ MODELS = {
     "L3M, refined": L3MClassifier(2, n_restarts=1, **FEW),
     "L3M, online": L3MClassifier(2, solver="online", max_iter=20, n_restarts=1, **FEW),
     "CSVM": CSVMClassifier(3, **FEW),
+    "LDKL": LDKLClassifier(2, max_iter=20, **FEW),
     "US-SVM": USSVMClassifier(random_state=0),
 }
 STREAMING = [name for name in MODELS if name not in ("LL-SVM, dual", "L3M, refined")]

@@ -9,6 +9,7 @@ from loclin.csvm import CSVMClassifier
 from loclin.engine.jit import CompileCacheWarning
 from loclin.ensemble import LocallyLinearEnsemble
 from loclin.l3m import L3MClassifier, vc_bound
+from loclin.ldkl import LDKLClassifier
 from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
 from loclin.projections import argmax_lp_ball
@@ -21,6 +22,7 @@ __all__ = [
     "CSVMClassifier",
     "CompileCacheWarning",
     "L3MClassifier",
+    "LDKLClassifier",
     "LLSVMClassifier",
     "LocallyLinearEnsemble",
     "ML3Classifier",

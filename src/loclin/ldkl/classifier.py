@@ -1,0 +1,297 @@
+"""LDKL: local deep kernel learning (Jose, Goyal, Aggrwal and Varma, 2013)."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, cast
+
+import numpy as np
+from scipy import sparse
+
+from loclin.engine.codes import Intercepts
+from loclin.engine.data import Floats, Rows, mean_squared_norm
+from loclin.engine.losses import LOSSES, losses_for
+from loclin.engine.schedule import stable_eta0, step_offset
+from loclin.engine.scores import coded_scores
+from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
+from loclin.engine.sgd_pass import PassSettings
+from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.encode import Views
+from loclin.fitting.rows import rounds_of
+from loclin.fitting.strength import Trial, check_alpha
+from loclin.ldkl.tree import LearnedTree, path_codes, starting_tree
+
+_STREAM_PASS = 1000  # rows of a stream that count as a pass while its tree hardens
+_LEAF_ROWS, _LEAST, _MOST = 100, 3, 5  # of depth="auto"
+
+
+class LDKLClassifier(LocallyLinearClassifier):
+    """Local deep kernel learning: a binary tree whose nodes say how much their models count.
+
+    A score is a sum of linear models over the nodes k on the row's path through a complete tree:
+
+        score_y(x) = sum_k code_k(x) (w_yk . x + b_yk),    code_k(x) = tanh(sigma (v_k . x + v_k0))
+
+    The path turns to the first child of a node where its gate ``theta_k . x + theta_k0`` is
+    positive, else to the second. So a prediction costs the products of one path, however many nodes
+    there are. Models, features v and gates theta minimise one risk, by stochastic gradient descent,
+    one class against the rest on one tree:
+
+        alpha/2 (||W||^2 + tree_penalty (||V||^2 + ||Theta||^2))
+            + sum_i w_i sum_y loss(+-score_y(x_i)) / sum_i w_i
+
+    Paths have no gradient, so they begin relaxed: a row goes both ways, with the shares
+    ``(1 +- tanh(hardness (theta_k . x + theta_k0))) / 2``. The hardness grows, until paths are
+    hard; from then on gates rest, and the descent is on the risk of the model that predicts.
+
+    Features should have comparable scales: put a ``StandardScaler`` in front.
+
+    Parameters
+    ----------
+    depth : int or "auto", default="auto"
+        Gates on a path, from 0 to 12: the tree has ``2 ** (depth + 1) - 1`` nodes. "auto" takes
+        log2(n_samples / 100), rounded down, but 3 at least and 5 at most. Relaxed passes take
+        as long as all nodes do, the others as long as a path.
+    sigma : float, default=1.0
+        Slope of the features' tanh, above 0. Features are learned, so it matters little.
+    annealing : float, default=10.0
+        Passes until paths are hard, above 0; half of `max_iter` at most. Of a stream, 1,000 rows
+        are a pass.
+    tree_lr : float, default=3.0
+        First step of a gate or feature, at least 0, over the root of the rows' mean squared norm;
+        later ones are ``1 / sqrt(sum of its squared gradients)`` (AdaGrad). 0 leaves the tree as it
+        starts: its nodes halve the rows along the difference of two of them.
+    tree_penalty : float, default=1.0
+        L2 strength of gates and features, at least 0, over that of the models.
+    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+        Of the margin.
+    alpha : float, "auto" or "scale", default="auto"
+        L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
+        over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, chosen by
+        3-fold cross-validation.
+    max_iter : int, default=1000
+        Most passes over the rows. With the default `tol` most fits need 30 to 100.
+    round_rows : int or None, default=100_000
+        Rows of an iteration where there are more: it takes the next so many of one shuffled pass
+        after another, and all iterations together make a pass at least. None takes all rows in
+        every iteration.
+    tol : float, default=1e-3
+        Passes end when the objective (with early stopping: minus the held-out accuracy) has not
+        fallen by `tol` for `n_iter_no_change` passes in a row; then come `average` more.
+    n_iter_no_change : int, default=10
+        See `tol`. Where paths become hard, the objective may rise for a few passes.
+    batch_size : int or "auto", default="auto"
+        Rows scored together. "auto" takes 64, and n_samples / 100 below 6,400 rows.
+    average : int, default=5
+        Average the iterates of so many last passes; 0 takes the last iterate.
+    eta0 : float, default=10.0
+        First step of the models, over the mean squared norm of their features; at most
+        ``0.5 / batch_size`` for the squared hinge.
+    early_stopping : bool, default=False
+        Hold out rows, and stop when accuracy there no longer rises.
+    validation_fraction : float, default=0.1
+        Part held out.
+    class_weight : dict, "balanced" or None, default=None
+    warm_start : bool, default=False
+        Go on from the fit before.
+    random_state : int, RandomState instance or None, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    depth_ : int
+    gate_coef_, gate_intercept_ : ndarray of shape (n_gates, n_features) and (n_gates,)
+        Gates of the ``2 ** depth_ - 1`` inner nodes, level by level: the children of node k are
+        2 k + 1 and 2 k + 2.
+    feature_coef_, feature_intercept_ : ndarray of shape (n_nodes, n_features) and (n_nodes,)
+        The v_k of all nodes.
+    hardness_ : float
+        What training multiplies gates by: from 1 to 30, where paths are hard.
+    history_ : ndarray of shape (n_gates + n_nodes,)
+        Squared gradients of gates and features, summed.
+    local_coef_ : ndarray of shape (s, n_nodes, n_features)
+        Of s scorers: n_classes, but 1 for two classes.
+    local_intercept_ : ndarray of shape (s, n_nodes)
+    intercept_ : ndarray of shape (s,)
+        Zeros.
+    alpha_ : float
+    temperature_ : float
+        What scores are divided by before their softmax is `predict_proba`: that of least log loss
+        on rows held out; on a stream, before they are learned.
+    objective_, validation_scores_ : list of float
+        One value a pass, of relaxed paths while they are.
+    n_iter_, n_features_in_ : int
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+
+    Notes
+    -----
+    The paper has two classes. Trees of their own for several, as some comparisons have, are
+    ``OneVsRestClassifier(LDKLClassifier())``.
+
+    References
+    ----------
+    C. Jose, P. Goyal, P. Aggrwal and M. Varma. Local deep kernel learning for efficient non-linear
+    SVM prediction. ICML, 2013.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import train_test_split
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from loclin import LDKLClassifier
+    >>> from loclin.datasets import make_sine
+    >>> X, y = make_sine(1000, random_state=0)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> model = make_pipeline(StandardScaler(), LDKLClassifier(depth=3, random_state=0))
+    >>> bool(model.fit(X_train, y_train).score(X_test, y_test) > 0.97)
+    True
+    >>> model[-1].local_weights(X_test).nnz // len(X_test)  # nodes on a path
+    4
+    """
+
+    _multiplies_features = True
+
+    def __init__(
+        self,
+        depth: int | str = "auto",
+        *,
+        sigma: float = 1.0,
+        annealing: float = 10.0,
+        tree_lr: float = 3.0,
+        tree_penalty: float = 1.0,
+        loss: str = "hinge",
+        alpha: float | str = "auto",
+        max_iter: int = 1000,
+        round_rows: int | None = 100_000,
+        tol: float = 1e-3,
+        n_iter_no_change: int = 10,
+        batch_size: int | str = "auto",
+        average: int = 5,
+        eta0: float = 10.0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.depth = depth
+        self.sigma = sigma
+        self.annealing = annealing
+        self.tree_lr = tree_lr
+        self.tree_penalty = tree_penalty
+        self.loss = loss
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.round_rows = round_rows
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.batch_size = batch_size
+        self.average = average
+        self.eta0 = eta0
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    alpha_: float
+    depth_: int
+    gate_coef_: Floats
+    gate_intercept_: Floats
+    feature_coef_: Floats
+    feature_intercept_: Floats
+    hardness_: float
+    history_: Floats
+    t_: int
+
+    def _check_parameters(self) -> None:
+        if self.depth != "auto":
+            check_number("depth", self.depth, Integral, low=0, high=12, hint='or "auto"')
+        check_number("sigma", self.sigma, low=0, open_low=True, open_high=True)
+        check_number("annealing", self.annealing, low=0, open_low=True, open_high=True)
+        check_number("tree_lr", self.tree_lr, low=0, open_high=True)
+        check_number("tree_penalty", self.tree_penalty, low=0, open_high=True)
+        check_option("loss", self.loss, losses_for("descent"))
+        check_alpha(self.alpha)
+        check_number("eta0", self.eta0, low=0, open_low=True)
+
+    def _stream_refusal(self) -> str | None:
+        """Every parameter leaves a way to learn from a stream."""
+        return None
+
+    def _trial(self, rows: Rows) -> Trial:
+        # a tree overfits only once it is learned; its penalty is that of the start
+        depth = self._depth(len(rows.y))
+        return Trial({"depth": depth}, n_iterations=15, goes_on=False, n_calibrating=15)
+
+    def _depth(self, n_samples: int) -> int:
+        if self.depth == "auto":
+            return min(max(_LEAST, (n_samples // _LEAF_ROWS).bit_length() - 1), _MOST)
+        return int(self.depth)
+
+    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> SGDFit:
+        some = rounds_of(self, rows, rng).some()
+        n_pass = min(len(rows.y), self.round_rows or len(rows.y))
+        n_soft = n_pass * min(self.annealing, self.max_iter / 2)
+        solver, norm2 = self._solver(some, len(rows.y), n_soft, rng, continued)
+        eta0 = stable_eta0(self.eta0, LOSSES[self.loss], solver.settings.batch_size)
+        solver.t = step_offset(solver.settings.alpha, norm2, eta0)
+        rounds = rounds_of(self, rows, rng, continued=continued)
+        return SGDFit(solver, rounds, Views(coding=None, linear=True), rng)
+
+    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> SGDStream:
+        continued, n_soft = self._is_fitted(), _STREAM_PASS * self.annealing
+        solver, _ = self._solver(rows, len(rows.y), n_soft, rng, continued)
+        if isinstance(self.alpha, str) and not continued:
+            cast(LearnedTree, solver.coder).n_first = len(rows.y)  # as alpha does
+        stream = SGDStream(solver, rng, Views(coding=None, linear=True))
+        return stream.follow(self.alpha_, self.t_) if continued else stream
+
+    def _solver(
+        self, rows: Rows, n: int, n_soft: float, rng: np.random.Generator, continued: bool
+    ) -> tuple[SGD, float]:
+        """Return the descent at its start or where the fit before ended, and its features' norm."""
+        if continued:
+            self._check_unchanged()
+            U = np.concatenate([self.gate_coef_, self.feature_coef_])
+            c = np.concatenate([self.gate_intercept_, self.feature_intercept_])
+        else:
+            U, c = starting_tree(rows.X, self._depth(n), rng)
+        rate = float(self.tree_lr / np.sqrt(1 + mean_squared_norm(rows.X)))
+        tree = LearnedTree(U, c, self.sigma, rate, n_soft)
+        norm2 = mean_squared_feature_norm(rows.X, tree.codes(rows.X), local=True)
+        alpha = self._strength(norm2, n)
+        tree.decay = self.tree_penalty * alpha
+        settings = PassSettings(
+            alpha=alpha,
+            loss=int(LOSSES[self.loss]),
+            batch_size=self._batch_size(n),
+            competing=False,
+            intercepts=Intercepts(local=True, extra=False),
+            penalize_intercept=True,
+        )
+        n_scorers = 1 if len(self.classes_) == 2 else len(self.classes_)
+        solver = SGD(rows.X, n_scorers, tree.n_nodes, settings, tree)
+        if continued:
+            tree.follow(self.hardness_, self.history_)
+            solver.set_models(self.local_coef_, self.local_intercept_)
+        return solver, norm2
+
+    def _check_unchanged(self) -> None:
+        if self.depth not in ("auto", self.depth_):
+            raise ValueError(
+                f"depth={self.depth} differs from the {self.depth_} of the fit that is to go on. "
+                "Leave it as it was, or start afresh with warm_start=False."
+            )
+
+    def _class_scores(self, X: Any, *, ranks: bool = False) -> Floats:
+        return coded_scores(X, self._codes(X), self.local_coef_, self.local_intercept_)
+
+    def _codes(self, X: Any) -> sparse.csr_matrix:
+        tree = (self.gate_coef_, self.gate_intercept_, self.feature_coef_,
+                self.feature_intercept_)  # fmt: skip
+        return path_codes(X, tree, self.sigma)

@@ -1,0 +1,206 @@
+"""The tree of LDKL on its way: gates and features that are learned with the local models.
+
+Minimises, over the models ``W`` (s, m, d), ``b`` (s, m), the features ``V`` (m, d) and the gates
+``Theta`` (m // 2, d), all of ``[x; 1]``,
+
+    alpha/2 ||W||^2 + decay/2 (||V||^2 + ||Theta||^2) + 1/(sum w) sum_i w_i sum_y loss(+-f_y),
+    f_y(x) = sum_k code_k(x) (w_yk . x + b_yk),     code_k(x) = tanh(sigma v_k . x) reach_k(x),
+
+``reach_k`` being the product of ``(1 +- tanh(hardness theta_l . x)) / 2`` over the nodes above k.
+The hardness grows until paths are hard.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+
+from loclin.engine.averaging import DescentModels
+from loclin.engine.coders import Coder
+from loclin.engine.data import Floats, Matrix, is_sparse
+from loclin.engine.jit import read_only
+from loclin.engine.rows import compiled_form
+from loclin.ldkl.kernels import MovingTree, walk
+
+# Of gates whose answers have a deviation near 1: where training begins, and where paths are hard.
+SOFTEST, HARDEST = 1.0, 30.0
+_ROWS = 5000  # that the start looks at
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeModels(DescentModels):
+    """Local models of the nodes, and the tree."""
+
+    units: ClassVar[dict[str, int]] = {"local_coef": 1, "gate_coef": 1, "feature_coef": 1}
+
+    depth: int
+    gate_coef: Floats  # shape: (m // 2, d)
+    gate_intercept: Floats  # shape: (m // 2,)
+    feature_coef: Floats  # shape: (m, d)
+    feature_intercept: Floats  # shape: (m,)
+    hardness: float
+    history: Floats  # shape: (m // 2 + m,)
+
+
+def path_codes(X: Matrix, tree: tuple[Floats, ...], sigma: float) -> sparse.csr_matrix:
+    """Codes of the rows by the nodes on their paths, CSR (n, m).
+
+    Parameters
+    ----------
+    X : {ndarray, csr} of shape (n, d)
+    tree : tuple of ndarray
+        Gates (m // 2, d) and (m // 2,), features (m, d) and (m,).
+    sigma : float
+    """
+    n, m = X.shape[0], len(tree[-1])
+    codes = empty_codes(n, m.bit_length(), X.dtype)
+    walk(compiled_form(X), np.arange(n, dtype=np.int32), *map(read_only, tree), sigma, codes)
+    return sparse.csr_matrix(codes, shape=(n, m))
+
+
+def empty_codes(n: int, k: int, dtype: Any) -> tuple[Any, ...]:
+    """Room for the parts of a CSR matrix with k entries in each of n rows."""
+    starts = np.arange(0, n * k + 1, k, dtype=np.int32)
+    return np.empty(n * k, dtype), np.empty(n * k, np.int32), starts
+
+
+class LearnedTree(Coder):
+    """Gates and features on their way.
+
+    Parameters
+    ----------
+    U, c : ndarray of shape (m // 2 + m, d) and (m // 2 + m,)
+        Where they start: the gates of the inner nodes, the features of all, and their constants.
+    sigma : float
+        Slope of the features' tanh.
+    rate : float
+        First step of a node.
+    n_soft : float
+        Rows until paths are hard.
+    """
+
+    scores_all_models = False
+    sum_U: Floats
+    sum_c: Floats
+
+    def __init__(self, U: Floats, c: Floats, sigma: float, rate: float, n_soft: float) -> None:
+        self.U, self.c, self.sigma, self.rate = U, c, sigma, rate
+        self.decay = 0.0  # L2 strength
+        self.n_first, self.n_seen = math.inf, 0  # from so many rows on, it falls as 1/n
+        self.growth = math.log(HARDEST / SOFTEST) / n_soft
+        self.hardness, self.history = SOFTEST, np.zeros(len(c))
+        self.forget_average()
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of the tree."""
+        return len(self.c) - len(self.c) // 3
+
+    def follow(self, hardness: float, history: Floats) -> Self:
+        """Go on with the hardness and the steps of an earlier fit."""
+        self.hardness, self.history[:] = hardness, history
+        return self
+
+    def codes(self, Z: Any) -> sparse.csr_matrix:
+        """Codes of rows, by the tree as it stands, with hard paths."""
+        return path_codes(Z, parts_of(self.U, self.c), self.sigma)
+
+    def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> MovingTree:
+        """Return the tree as a pass takes it, which goes all ways until paths are hard."""
+        n, d = Z.shape
+        k = self.n_nodes if self.hardness < HARDEST else self.n_nodes.bit_length()
+        if average and not len(self.sum_c):
+            self.sum_U, self.sum_c = np.zeros_like(self.U), np.zeros_like(self.c)
+        return MovingTree(
+            codes=empty_codes(n, k, self.U.dtype),
+            X=compiled_form(Z),
+            U=self.U,
+            c=self.c,
+            history=self.history,
+            sigma=float(self.sigma),
+            hardness=self.hardness,
+            rate=self.rate,
+            decay=self.decay * min(1.0, self.n_first / (self.n_seen + n)),
+            gradient=np.zeros_like(self.U),
+            answers=np.empty((batch_size, len(self.c)), self.U.dtype),
+            buffer=np.empty((0 if is_sparse(Z) else batch_size, d), self.U.dtype),
+            sum_U=self.sum_U if average else self.U[:0],
+            sum_c=self.sum_c if average else self.c[:0],
+        )
+
+    def end_pass(self, compiled: MovingTree, *, average: bool) -> None:
+        """Count the rows of the pass: paths are harder afterwards."""
+        n = len(compiled.codes[2]) - 1
+        self.hardness = min(self.hardness * math.exp(self.growth * n), HARDEST)
+        self.n_seen += n
+
+    def forget_average(self) -> None:
+        """Begin averaging anew."""
+        self.sum_U, self.sum_c = self.U[:0], self.c[:0]
+
+    def current(self, n_averaged: float) -> tuple[Floats, ...]:
+        """Mean of the tree since averaging began, or the last one."""
+        if not n_averaged:
+            return self.U.copy(), self.c.copy()
+        dtype = self.U.dtype.type
+        return self.sum_U / dtype(n_averaged), self.sum_c / dtype(n_averaged)
+
+    def fitted(self, models: DescentModels, *iterate: Floats) -> TreeModels:
+        """Add the tree to fitted models."""
+        gates, thresholds, features, constants = parts_of(*iterate)
+        return TreeModels(
+            **vars(models),
+            gate_coef=gates,
+            gate_intercept=thresholds,
+            feature_coef=features,
+            feature_intercept=constants,
+            depth=self.n_nodes.bit_length() - 1,
+            hardness=self.hardness,
+            history=self.history.copy(),
+        )
+
+
+def parts_of(U: Floats, c: Floats) -> tuple[Floats, ...]:
+    """Split outputs into gates (m // 2, d) and (m // 2,), features (m, d) and (m,)."""
+    n_gates = len(c) // 3
+    return U[:n_gates], c[:n_gates], U[n_gates:], c[n_gates:]
+
+
+def starting_tree(X: Matrix, depth: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return gates and features along differences of two rows, the gates halving their rows.
+
+    The answers of a node have a deviation of 1 over the rows that reach it.
+    """
+    n, n_gates = X.shape[0], 2**depth - 1
+    m = n_gates + 2**depth
+    U, c = np.zeros((n_gates + m, X.shape[1]), X.dtype), np.zeros(n_gates + m, X.dtype)
+    reaching = {0: X[rng.choice(n, min(n, _ROWS), replace=False)]}
+    for node in range(m):
+        rows = reaching.pop(node)
+        U[n_gates + node], c[n_gates + node] = along_two_rows(rows, rng)
+        if node < n_gates:
+            U[node], c[node] = along_two_rows(rows, rng)
+            left = rows @ U[node] + c[node] > 0
+            reaching[2 * node + 1], reaching[2 * node + 2] = rows[left], rows[~left]
+    return U, c
+
+
+def along_two_rows(rows: Matrix, rng: np.random.Generator) -> tuple[Floats, float]:
+    """Return a direction, with which rows have a deviation of 1, and what halves them; or zeros.
+
+    No row is where they are halved, unless several are: rounding must not tell its side.
+    """
+    nothing = np.zeros(rows.shape[1], rows.dtype), 0.0
+    if rows.shape[0] < 2:
+        return nothing
+    one, other = rng.choice(rows.shape[0], 2, replace=False)
+    direction = rows[[one]] - rows[[other]]
+    direction = (direction.toarray() if is_sparse(direction) else direction)[0]
+    answers = np.sort(rows @ direction)
+    spread, half = float(answers.std()), len(answers) // 2
+    middle = float(answers[half - 1] + answers[half]) / 2
+    return (direction / spread, -middle / spread) if spread > 0 else nothing
