@@ -52,11 +52,11 @@ def in_metric(X: Matrix, root: Floats | None) -> Any:
     ----------
     X : {ndarray, csr} of shape (n, d)
     root : ndarray of shape (d,) or (d, d), or None
-        Square root of a metric, by its diagonal or whole and symmetric; None for the plain one.
+        Square root of a metric, by its diagonal or whole and symmetric, of the type of X; None for
+        the plain one.
     """
     if root is None:
         return X
-    root = root.astype(X.dtype, copy=False)
     if root.ndim == 2:
         return X @ root
     if not is_sparse(X):
@@ -111,8 +111,8 @@ class LinearMap(NamedTuple):
         if self.root is None or abs(power) > 1:
             return value
         if self.root.ndim == 1:
-            return value * (self.root**power).astype(value.dtype, copy=False)
-        return value @ np.linalg.matrix_power(self.root, power).astype(value.dtype, copy=False)
+            return value * self.root if power == 1 else value / self.root
+        return value @ (self.root if power == 1 else np.linalg.inv(self.root))
 
 
 class Mapped(Wrapped):

@@ -7,6 +7,7 @@ Radhakrishnan et al., 2024), and their square root is the metric M of the next f
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,8 +20,8 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
 from loclin.fitting.mapped import in_metric
-from loclin.fitting.probability import row_losses
-from loclin.fitting.strength import FEW_ROWS, FOLDS, SIGMAS, Trial, part_of, short_fit
+from loclin.fitting.probability import best_log_loss
+from loclin.fitting.strength import FEW_ROWS, FOLDS, Trial, part_of, short_fit
 
 ROUNDS = 2
 MOST_ROWS = 4000  # that short fits learn from, and as many that tell whether it was worth it
@@ -80,6 +81,7 @@ def root_of(products: Floats, X: Matrix) -> Floats | None:
     Parameters
     ----------
     products : ndarray of shape (d,) or (d, d)
+        float64.
     X : {ndarray, csr} of shape (n, d)
     """
     values, vectors = (products, None) if products.ndim == 1 else np.linalg.eigh(products)
@@ -88,8 +90,9 @@ def root_of(products: Floats, X: Matrix) -> Floats | None:
         return None
     strengths = np.maximum(np.maximum(values / largest, 0.0) ** _POWER, _LEAST)
     root = strengths if vectors is None else (vectors * strengths) @ vectors.T
+    root = root.astype(X.dtype)
     norm2 = mean_squared_norm(in_metric(X, root))
-    return root * np.sqrt(mean_squared_norm(X) / norm2) if norm2 > 0 else None
+    return root * math.sqrt(mean_squared_norm(X) / norm2) if norm2 > 0 else None
 
 
 def next_root(model: Any, rows: Rows, whole: bool) -> tuple[Floats | None, Any]:
@@ -128,23 +131,20 @@ def splits(y: NDArray[Any], seed: int) -> Iterator[tuple[NDArray[np.intp], NDArr
 def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | None:
     """Return the root of the diagonal metric, the mean of all folds; None for the plain one.
 
-    It must win by more than chance: what the log loss of held-out rows falls by, row by row,
-    exceeds `SIGMAS` of the standard errors of its mean. Errors tell less of so few rows.
+    It is taken where it lowers the log loss of the rows held out; errors tell less of so few rows.
     """
     products: Any = 0.0
-    falls = np.zeros(len(rows.y))
+    fall = 0.0  # of the log loss
     for train, test in splits(rows.y, seed):
         learned, held_out = part_of(rows, train), part_of(rows, test)
         tried, fitted = copy(model), short_fit(model, learned, trial.n_learning, seed)
-        plain = row_losses(fitted, held_out)
+        plain = best_log_loss(fitted, held_out)
         for _ in range(ROUNDS):
             tried._root, found = next_root(fitted, learned, whole=False)
             fitted = short_fit(tried, learned, trial.n_learning, seed)
-        falls[test] = rows.weights[test] * (plain - row_losses(fitted, held_out))
+        fall += rows.weights[test].sum() * (plain - best_log_loss(fitted, held_out))
         products = products + found / (found.sum() or 1.0)
-    if not falls.sum() > SIGMAS * np.linalg.norm(falls):  # also for NaN
-        return None
-    return root_of(products, rows.X)
+    return root_of(products, rows.X) if fall > 0 else None
 
 
 def stronger(model: Any) -> dict[str, Any]:

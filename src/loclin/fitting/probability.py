@@ -63,11 +63,7 @@ class LogLoss(NamedTuple):
 
     def value(self, inverse: float) -> float:
         """Return the log loss."""
-        return float(self.weights @ self.by_row(inverse))
-
-    def by_row(self, inverse: float) -> Floats:
-        """Return the log loss of each row."""
-        return np.asarray(logsumexp(inverse * self.scores, axis=1))
+        return float(self.weights @ logsumexp(inverse * self.scores, axis=1))
 
     def curvature(self, inverse: float) -> float:
         """Return the second derivative: the mean variance of the scores."""
@@ -99,10 +95,10 @@ def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
     return unit * math.exp(-found.root)
 
 
-def row_losses(classifier: Any, rows: Rows) -> Floats:
-    """Return the log loss of each row, at the temperature that is best for them."""
+def best_log_loss(classifier: Any, rows: Rows) -> float:
+    """Return the log loss of the rows at the temperature that is best for them."""
     given = _decisions(classifier, rows.X), rows.y, rows.weights
-    return LogLoss.of(*given).by_row(1.0 / temperature_of(*given))
+    return LogLoss.of(*given).value(1.0 / temperature_of(*given))
 
 
 def labelwise(decisions: Floats, y: Labels, weights: Floats) -> Any:
