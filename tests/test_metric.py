@@ -242,6 +242,8 @@ def test_what_a_metric_cannot_be():
         ML3Classifier(metric="full").fit(sparse.csr_matrix(X), y)
     with pytest.raises(ValueError, match="metric='full' takes at most 2000 features"):
         ML3Classifier(metric="full").fit(np.hstack([X] * 400), y)
+    wide = ML3Classifier(metric="auto", **FEW).fit(np.hstack([X] * 400), y)
+    np.testing.assert_array_equal(wide.feature_weights_, np.ones(400 * D))
     frozen = FrozenEstimator(SoftAssignmentCoding(6, 3).fit(X))
     with pytest.raises(ValueError, match=re.escape("needs a coding that is fitted in the metric")):
         LLSVMClassifier(frozen, metric="diagonal").fit(X, y)

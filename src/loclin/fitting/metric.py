@@ -25,8 +25,7 @@ from loclin.fitting.strength import FEW_ROWS, FOLDS, Trial, part_of, short_fit
 
 ROUNDS = 2
 MOST_ROWS = 4000  # that short fits learn from, and as many that tell whether it was worth it
-MOST_FEATURES = 2000  # of a whole metric: its time grows with their cube
-_FOLDED_ROWS = 6000  # of which each is held out once
+MOST_FEATURES = 2000  # of a whole metric, the time of which grows with their cube, and of "auto"
 _GRADIENT_ROWS = 2000  # whose gradients are looked at
 _STRONGER = 4.0  # penalty of the short fits
 _POWER = 0.25  # of the AGOP: the metric is its square root
@@ -119,13 +118,11 @@ def splits(y: NDArray[Any], seed: int) -> Iterator[tuple[NDArray[np.intp], NDArr
     n = len(y)
     if n < FEW_ROWS[0] or np.bincount(y).min() < FOLDS:
         return
-    if n <= _FOLDED_ROWS:
+    if n <= FEW_ROWS[1]:
         yield from StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(y, y)
         return
-    size = min(MOST_ROWS, n // 2)
-    yield from StratifiedShuffleSplit(1, test_size=size, train_size=size, random_state=seed).split(
-        y, y
-    )
+    sizes = {"test_size": min(MOST_ROWS, n // FOLDS), "train_size": min(MOST_ROWS, n - n // FOLDS)}
+    yield from StratifiedShuffleSplit(1, random_state=seed, **sizes).split(y, y)
 
 
 def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | None:
@@ -184,7 +181,7 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
         warnings.simplefilter("ignore")  # the fit itself gives them
         if metric != "auto":
             root = learned_root(tried, rows, trial, seed, metric == "full")
-        elif trial.in_metric:
+        elif trial.in_metric and n_features <= MOST_FEATURES:
             with suppress(ValueError):  # a fold may have too few rows for what all allow
                 root = chosen_root(tried, rows, trial, seed)
     return {"_root": root} | attributes_of(root, n_features)
