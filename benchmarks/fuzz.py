@@ -137,7 +137,14 @@ def _ldkl(rng: np.random.Generator, far_apart: bool) -> Any:
     return loclin.LDKLClassifier(**own)
 
 
-_KINDS = (_ml3, _llsvm, _sapl, _l3m, _ussvm, _csvm, _ldkl)
+def _svmknn(rng: np.random.Generator, far_apart: bool) -> Any:
+    own = _options(
+        rng, n_neighbors=[None, 1, 5, 20], metric=["euclidean", "euclidean", "cityblock"]
+    )
+    return loclin.SVMKNNClassifier(**own)
+
+
+_KINDS = (_ml3, _llsvm, _sapl, _l3m, _ussvm, _csvm, _ldkl, _svmknn)
 
 
 def draw_model(rng: np.random.Generator, far_apart: bool) -> Any:
@@ -242,7 +249,8 @@ class Caller:
 
     def run(self) -> list[str]:
         """Make some calls; return what came of each."""
-        calls = [self.fit] * 3 + [self.stream] * 2 + [self.wrong] + [self.change]
+        streams = [self.stream] * 2 if hasattr(type(self.model), "partial_fit") else []
+        calls = [self.fit] * 3 + streams + [self.wrong] + [self.change]
         for _ in range(int(self.rng.integers(1, 6))):
             self.guarded(calls[self.rng.integers(len(calls))])
         return self.outcomes
@@ -277,15 +285,18 @@ class Caller:
         elif kind == 3:
             self.model.fit(self.X, np.array(["a", 1, None] * n, dtype=object)[:n])
         elif kind == 4:
-            clone(self.model).set_params(max_iter=10**30).fit(self.X, self.y)
+            count = "max_iter" if "max_iter" in self.model.get_params() else "n_neighbors"
+            clone(self.model).set_params(**{count: 10**30}).fit(self.X, self.y)
         else:
             clone(self.model).predict(self.X)
         raise Broken("a wrong call did not raise")
 
     def change(self) -> None:
         """Change a parameter."""
+        changed = _options(self.rng, max_iter=[1, 3], warm_start=[False, True])
+        known = self.model.get_params()
         if not self.far_apart:
-            self.model.set_params(**_options(self.rng, max_iter=[1, 3], warm_start=[False, True]))
+            self.model.set_params(**{name: changed[name] for name in changed if name in known})
 
     def guarded(self, call: Any) -> None:
         """Make a call; check what it has changed, raised and warned of."""
@@ -342,15 +353,23 @@ class Caller:
         rows = rows.astype(scores.dtype)
         coef, intercept = model.local_model(X)
         found = np.einsum("n...d,nd->n...", coef, rows) + intercept
+        if not hasattr(model, "local_weights"):
+            parts = np.einsum("n...d,nd->n...", np.abs(coef), np.abs(rows))
+            _check_sums(found, scores, parts + np.abs(intercept))
+            return
         codes = model.local_weights(X)
         codes = np.abs(codes.toarray()[:, None] if sparse.issparse(codes) else codes)
         parts = np.einsum("smd,nd->nsm", np.abs(model.local_coef_), np.abs(rows))
         parts = (codes * (parts + np.abs(model.local_intercept_))).sum(axis=2)
         parts = parts.sum(axis=1) if scores.ndim == 1 else parts
-        size = parts + np.abs(intercept) + np.abs(scores) + 1e-30
-        error = float((np.abs(found - scores) / size).max())
-        if error > (1e-4 if scores.dtype == np.float32 else 1e-10):
-            raise Broken(f"local models miss the scores by {error:.1e}")
+        _check_sums(found, scores, parts + np.abs(intercept))
+
+
+def _check_sums(found: Any, scores: Any, parts: Any) -> None:
+    """Check sums of parts that have these sizes, to their rounding."""
+    error = float((np.abs(found - scores) / (parts + np.abs(scores) + 1e-30)).max())
+    if error > (1e-4 if scores.dtype == np.float32 else 1e-10):
+        raise Broken(f"local models miss the scores by {error:.1e}")
 
 
 def _bytes(part: Any) -> Any:

@@ -26,6 +26,7 @@ ESTIMATORS = [
     loclin.USSVMClassifier(**FEW),
     loclin.CSVMClassifier(alpha="scale", tol=0.1, random_state=0),
     loclin.LDKLClassifier(alpha="scale", **FEW),
+    loclin.SVMKNNClassifier(),
 ]
 ESTIMATORS += [
     loclin.LLSVMClassifier(alpha="scale", solver="dual_cd", tol=0.1, random_state=0),
@@ -50,6 +51,9 @@ ESTIMATORS += [
     ),
 ]
 
+# Not fitted with a strength, or without local models of all rows.
+OTHERS = loclin.USSVMClassifier, loclin.SVMKNNClassifier
+
 # A weight of two and a row given twice are the same problem but not the same path of stochastic
 # steps; scikit-learn excuses its SGDClassifier for this.
 EXCUSED = {
@@ -70,7 +74,7 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("make_copy", [deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("cls", [cls for cls in CLASSIFIERS if cls is not loclin.USSVMClassifier])
+@pytest.mark.parametrize("cls", [cls for cls in CLASSIFIERS if cls not in OTHERS])
 def test_copies_have_the_weights_as_they_lay(cls, form, make_copy):
     X, y = load_iris(return_X_y=True)
     model = cls(alpha="scale", max_iter=3, random_state=0).fit(form(X), y)

@@ -18,6 +18,7 @@ from loclin import (
     LLSVMClassifier,
     ML3Classifier,
     SAPLClassifier,
+    SVMKNNClassifier,
     USSVMClassifier,
 )
 from loclin.codings import SoftAssignmentCoding
@@ -35,6 +36,7 @@ MODELS = {
     "online": L3MClassifier(3, solver="online", **SHORT),
     "csvm": CSVMClassifier(6, **SHORT),
     "ldkl": LDKLClassifier(3, **SHORT),
+    "svmknn": SVMKNNClassifier(),
     "ussvm": USSVMClassifier(6, max_iter=5, random_state=0),
 }
 STREAMED = ["ml3", "llsvm", "sapl", "online", "ussvm", "csvm", "ldkl"]

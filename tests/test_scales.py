@@ -16,6 +16,7 @@ from loclin import (
     LLSVMClassifier,
     ML3Classifier,
     SAPLClassifier,
+    SVMKNNClassifier,
     USSVMClassifier,
 )
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
@@ -30,10 +31,11 @@ MODELS = {
     "L3M, online": L3MClassifier(2, solver="online", max_iter=20, n_restarts=1, **FEW),
     "CSVM": CSVMClassifier(3, **FEW),
     "LDKL": LDKLClassifier(2, max_iter=20, **FEW),
+    "SVM-KNN": SVMKNNClassifier(),
     "US-SVM": USSVMClassifier(random_state=0),
 }
-STREAMING = [name for name in MODELS if name not in ("LL-SVM, dual", "L3M, refined")]
-MULTIPLYING = [name for name in MODELS if name != "US-SVM"]
+STREAMING = [name for name in MODELS if name not in ("LL-SVM, dual", "L3M, refined", "SVM-KNN")]
+MULTIPLYING = [name for name in MODELS if name not in ("US-SVM", "SVM-KNN")]
 N = 60
 
 

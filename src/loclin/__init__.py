@@ -14,6 +14,7 @@ from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
 from loclin.projections import argmax_lp_ball
 from loclin.sapl import SAPLClassifier
+from loclin.svmknn import SVMKNNClassifier
 from loclin.ussvm import USSVMClassifier
 
 __version__ = "0.1.0.dev0"
@@ -27,6 +28,7 @@ __all__ = [
     "LocallyLinearEnsemble",
     "ML3Classifier",
     "SAPLClassifier",
+    "SVMKNNClassifier",
     "USSVMClassifier",
     "__version__",
     "argmax_lp_ball",

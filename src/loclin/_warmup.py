@@ -16,6 +16,7 @@ from loclin.ldkl import LDKLClassifier
 from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
 from loclin.sapl import SAPLClassifier
+from loclin.svmknn import SVMKNNClassifier
 
 
 def warmup(
@@ -52,17 +53,18 @@ def warmup(
                          f"{sorted(forms)}.")  # fmt: skip
     kinds = classifiers or (
         ML3Classifier(), LLSVMClassifier(), SAPLClassifier(), L3MClassifier(), CSVMClassifier(),
-        LDKLClassifier(),
+        LDKLClassifier(), SVMKNNClassifier(),
     )  # fmt: skip
     X = np.random.default_rng(0).standard_normal((300, 4)).astype(dtype)
     for kind in kinds:
+        few = {"max_iter": 2} if "max_iter" in kind.get_params() else {}
         for layout in layouts:
             rows = forms[layout](X)
             for n_classes in (2, 3):
                 y = np.digitize(X[:, 0], np.arange(1, n_classes) - n_classes / 2)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of rows that are not to be learned
-                    model = clone(kind).set_params(max_iter=2).fit(rows, y)
+                    model = clone(kind).set_params(**few).fit(rows, y)
                     model.decision_function(rows)
                     model.predict(rows)
                     model.predict(rows[:1])

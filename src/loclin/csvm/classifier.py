@@ -105,6 +105,8 @@ class CSVMClassifier(LocallyLinearClassifier):
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
         five short fits for it; of more, one; with `early_stopping` none.
+    smoothing_ : float
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
     dual_gap_ : ndarray of shape (n_scorers,)
         After `fit`: duality gap of each score's problem (of the one problem of competing classes),
         in units of the objective.

@@ -1,0 +1,345 @@
+"""SVM-KNN: a linear SVM on the nearest neighbours of each row (Zhang et al., 2006)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from loclin.anchors import clipped
+from loclin.engine.data import Floats, Matrix, is_sparse
+from loclin.engine.rows import compiled_form
+from loclin.engine.scores import winners
+from loclin.fitting.atomic import atomic
+from loclin.fitting.checks import (
+    canonical,
+    check_feature_scale,
+    check_indices,
+    check_n_jobs,
+    check_number,
+)
+from loclin.fitting.probability import Probabilities, smoothing_of, temperature_of
+from loclin.fitting.rows import weigh
+from loclin.fitting.targets import class_weights, find_classes
+from loclin.svmknn.kernels import score_rows, solve_sets
+
+_NEIGHBORS = 50
+_STRENGTH = 0.3  # of "scale"
+_BLOCK = 2000  # rows whose SVMs are held at once
+_CALIBRATING = 1000  # rows left out one by one for the temperature
+
+
+class Neighbourhoods(NamedTuple):
+    """The SVMs of some rows' neighbours: rows with the same neighbours share one."""
+
+    sets: NDArray[np.intp]  # shape: (n_sets, k); training rows, in their order
+    set_of: NDArray[np.intp]  # shape: (n_rows,)
+    duals: NDArray[np.float64]  # shape: (n_sets, s, k)
+    scores: NDArray[np.float64]  # shape: (n_rows, s)
+
+
+class SVMKNNClassifier(Probabilities, ClassifierMixin, BaseEstimator):
+    """A linear SVM on the nearest training rows of every row that is asked: SVM-KNN.
+
+    `fit` keeps the rows. For a row x the k nearest of them are found; if all have one label, that
+    is the answer, else a linear SVM is solved on them, one class against the rest,
+
+        alpha/2 ||w||^2 + sum_i w_i hinge(y_i (w . x_i + b)) / sum_i w_i    (over the k neighbours)
+
+    with b free, and its score of x is the score. Rows with the same neighbours share their SVM.
+
+    In loclin's equation the local models are the training rows, and the code of x is the dual
+    solution of its neighbourhood: ``score_y(x) = sum_i code_yi(x) x_i . x + b_y(x)``. So there are
+    as many linear models as neighbourhoods, and no `local_coef_`; `local_model` has that of every
+    row that is asked, exactly.
+
+    Features should have comparable scales: put a ``StandardScaler`` or a ``Normalizer`` in front.
+
+    Parameters
+    ----------
+    n_neighbors : int or None, default=None
+        How many training rows an SVM is learned from, at least 1; all of them, with a warning,
+        where there are fewer. None takes 50, or all if there are fewer. Tune it.
+    alpha : float or "scale", default="scale"
+        L2 strength, above 0. "scale" takes 0.3 times the mean squared distance of the neighbours to
+        their mean, over their number, anew for each neighbourhood. ``C`` of scikit-learn's ``SVC``
+        is ``1 / (n_neighbors * alpha)``.
+    metric : str or callable, default="euclidean"
+        Distance that tells neighbours, as `sklearn.neighbors.NearestNeighbors` takes it. The SVM is
+        linear in the features whatever it is.
+    tol : float, default=1e-3
+        Greatest violation of an SVM's optimality conditions, in units of the margin.
+    class_weight : dict, "balanced" or None, default=None
+    n_jobs : int or None, default=None
+        Threads of the search for neighbours.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_neighbors_ : int
+    X_ : {ndarray, csr_matrix} of shape (n_rows, n_features)
+        Training rows of positive weight.
+    y_ : ndarray of shape (n_rows,)
+        Their places in `classes_`.
+    weights_ : ndarray of shape (n_rows,)
+    temperature_ : float
+        What scores are divided by before their softmax is `predict_proba`: that of least log loss
+        on 1,000 training rows, each scored by its neighbours without itself.
+    smoothing_ : float
+        Share of the probabilities that is spread evenly over the classes.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+
+    Notes
+    -----
+    A class that no neighbour has scores 1 less than 0 and than all others, so that it never wins. A
+    prediction takes an SVM: some 10 to 1,000 microseconds a row, and memory is that of the training
+    rows. Other classifiers of this package predict in less, and learn from streams.
+
+    References
+    ----------
+    H. Zhang, A. C. Berg, M. Maire and J. Malik. SVM-KNN: Discriminative nearest neighbor
+    classification for visual category recognition. CVPR, 2006.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import train_test_split
+    >>> from loclin import SVMKNNClassifier
+    >>> from loclin.datasets import make_sine
+    >>> X, y = make_sine(1000, random_state=0)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> model = SVMKNNClassifier().fit(X_train, y_train)
+    >>> bool(model.score(X_test, y_test) > 0.95)
+    True
+    """
+
+    _multilabel = False
+
+    def __init__(
+        self,
+        n_neighbors: int | None = None,
+        *,
+        alpha: float | str = "scale",
+        metric: str | Callable[..., float] = "euclidean",
+        tol: float = 1e-3,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.alpha = alpha
+        self.metric = metric
+        self.tol = tol
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+
+    @atomic
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Keep the rows, and find the temperature of their scores.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows. float32 stays float32; everything else becomes float64.
+        y : array-like of shape (n_samples,)
+            Class labels: strings, integers or booleans.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, at least 0 and not all 0. A row of weight 0 is no neighbour.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data is not valid.
+        """
+        self._check_parameters()
+        check_indices(X)
+        rows, target = validate_data(self, X, y, accept_sparse="csr", order="C",
+                                     dtype=[np.float64, np.float32])  # fmt: skip
+        rows = canonical(rows)
+        check_feature_scale(rows)
+        self.classes_, labels = find_classes(target)
+        by_class = class_weights(self.class_weight, self.classes_, labels, False)
+        kept = weigh(rows, labels, by_class, sample_weight)
+        self.X_, self.y_, self.weights_ = kept.X, kept.y, kept.weights.astype(np.float64)
+        n = len(self.y_)
+        if self.n_neighbors is None:
+            self.n_neighbors_ = min(_NEIGHBORS, n)
+        else:
+            self.n_neighbors_ = clipped("n_neighbors", self.n_neighbors, n, f"X has {n} rows")
+        self._index = self._search_index()
+        self._calibrate_by_rows_left_out()
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Scores of the rows: (n,) for two classes (positive for the second), else (n, n_classes).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return self._decisions(self._scores(self._validate_new(X)))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Class labels of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        found = winners(self._scores(self._validate_new(X)))
+        return self.classes_[found]
+
+    def local_model(self, X: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the linear model that acts at each row: the SVM of its neighbours.
+
+        ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for two classes
+        and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to rounding. Where all
+        neighbours have one label, and for classes that none has, the model is a constant.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A few rows: the result has n_samples * n_classes * n_features numbers.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_samples, n_features) or (n_samples, n_classes, n_features)
+        intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        rows = self._validate_new(X)
+        s, d = self._n_scorers, rows.shape[1]
+        coef, intercept = np.empty((rows.shape[0], s, d)), np.empty((rows.shape[0], s))
+        for some, near in self._neighbourhoods(rows):
+            dual = near.duals[near.set_of]
+            for at, row in enumerate(range(some.start, some.stop)):
+                neighbors = self.X_[near.sets[near.set_of[at]]]
+                coef[row] = dual[at] @ (neighbors.toarray() if is_sparse(neighbors) else neighbors)
+                x = rows[row].toarray()[0] if is_sparse(rows) else rows[row]
+                intercept[row] = near.scores[at] - coef[row] @ x
+        dtype = rows.dtype
+        return self._decisions(coef.astype(dtype)), self._decisions(intercept.astype(dtype))
+
+    def neighbors(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Return the training rows, as places in `X_`, that the SVM of each row is learned from.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        neighbors : ndarray of shape (n_samples, n_neighbors)
+            Nearest first.
+        """
+        return self._nearest(self._validate_new(X), self.n_neighbors_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickles: the search for neighbours is built anew from the rows."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_index"}
+
+    # How it is done.
+
+    def _check_parameters(self) -> None:
+        if self.n_neighbors is not None:
+            check_number("n_neighbors", self.n_neighbors, Integral, low=1, open_high=True,
+                         hint="or None")  # fmt: skip
+        if not (isinstance(self.alpha, str) and self.alpha == "scale"):
+            check_number("alpha", self.alpha, low=0, open_low=True, open_high=True,
+                         hint='or "scale"')  # fmt: skip
+        check_number("tol", self.tol, low=0, open_low=True, open_high=True)
+        check_n_jobs(self.n_jobs)
+
+    def _search_index(self) -> NearestNeighbors:
+        return NearestNeighbors(metric=self.metric, n_jobs=self.n_jobs).fit(self.X_)
+
+    def _nearest(self, rows: Matrix, k: int) -> NDArray[np.intp]:
+        if not hasattr(self, "_index"):  # the model comes from a file
+            self._index = self._search_index()
+        return self._index.kneighbors(rows, k, return_distance=False)
+
+    def _validate_new(self, X: Any) -> Matrix:
+        check_is_fitted(self, "X_")
+        check_indices(X)
+        rows = canonical(validate_data(self, X, reset=False, accept_sparse="csr", order="C",
+                                       dtype=self.X_.dtype))  # fmt: skip
+        if is_sparse(self.X_):
+            return rows if is_sparse(rows) else canonical(sparse.csr_matrix(rows))
+        return rows.toarray() if is_sparse(rows) else rows
+
+    @property
+    def _n_scorers(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def _decisions(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
+        return by_scorer[:, 0] if self._n_scorers == 1 else by_scorer
+
+    def _scores(self, rows: Matrix) -> Floats:
+        scores = np.empty((rows.shape[0], self._n_scorers), rows.dtype)
+        for some, near in self._neighbourhoods(rows):
+            scores[some] = near.scores
+        return scores
+
+    def _neighbourhoods(self, rows: Matrix) -> Iterator[tuple[slice, Neighbourhoods]]:
+        """Yield blocks of rows, and the SVMs of their neighbours."""
+        for first in range(0, rows.shape[0], _BLOCK):
+            some = slice(first, min(first + _BLOCK, rows.shape[0]))
+            yield some, self._solved(rows[some], self._nearest(rows[some], self.n_neighbors_))
+
+    def _solved(self, rows: Matrix, nearest: NDArray[np.intp]) -> Neighbourhoods:
+        """Solve the SVMs of these neighbours of the rows, and score the rows."""
+        sets, set_of = np.unique(np.sort(nearest, axis=1), axis=0, return_inverse=True)
+        set_of, s = set_of.reshape(-1), self._n_scorers
+        duals, intercepts = np.empty((len(sets), s, sets.shape[1])), np.empty((len(sets), s))
+        relative = isinstance(self.alpha, str)
+        alpha = _STRENGTH if relative else float(self.alpha)
+        training = compiled_form(self.X_)
+        solve_sets(training, self.y_, self.weights_, sets, alpha, relative, float(self.tol), duals,
+                   intercepts)  # fmt: skip
+        scores = np.empty((rows.shape[0], s))
+        score_rows(training, compiled_form(rows), sets, set_of, duals, intercepts, scores)
+        return Neighbourhoods(sets, set_of, duals, scores)
+
+    def _calibrate_by_rows_left_out(self) -> None:
+        """Set the temperature by some rows, each without itself among its neighbours."""
+        n = len(self.y_)
+        self.temperature_, self.smoothing_ = 1.0, smoothing_of(0)
+        if n == 1:  # the only one of positive weight
+            return
+        some = np.linspace(0, n - 1, min(n, _CALIBRATING)).astype(np.intp)
+        nearest = self._nearest(self.X_[some], min(self.n_neighbors_ + 1, n))
+        scores = self._solved(self.X_[some], without(nearest, some)).scores
+        labels, weights = self.y_[some], self.weights_[some]
+        self.temperature_ = temperature_of(self._decisions(scores), labels, weights)
+        self.smoothing_ = smoothing_of(len(some))
+
+
+def without(nearest: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the neighbours less the row itself, or less the last where it is not among them."""
+    own = nearest == rows[:, None]
+    own[~own.any(axis=1), -1] = True
+    return nearest[~own].reshape(len(rows), -1)
