@@ -15,7 +15,7 @@ from loclin.io import load, save
 from loclin.svmknn import classifier
 from loclin.svmknn.kernels import solve_svm
 
-KINDS = [np.asarray, sparse.csr_matrix]
+KINDS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
 
 
 @pytest.fixture(scope="module")

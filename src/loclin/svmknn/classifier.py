@@ -233,7 +233,7 @@ class SVMKNNClassifier(Probabilities, ClassifierMixin, BaseEstimator):
             for at, row in enumerate(range(some.start, some.stop)):
                 neighbors = self.X_[near.sets[near.set_of[at]]]
                 coef[row] = dual[at] @ (neighbors.toarray() if is_sparse(neighbors) else neighbors)
-                x = rows[row].toarray()[0] if is_sparse(rows) else rows[row]
+                x = rows[[row]].toarray()[0] if is_sparse(rows) else rows[row]
                 intercept[row] = near.scores[at] - coef[row] @ x
         dtype = rows.dtype
         return self._decisions(coef.astype(dtype)), self._decisions(intercept.astype(dtype))
