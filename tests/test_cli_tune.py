@@ -245,6 +245,15 @@ def test_regularisation_keeps_its_weight_when_rows_are_more():
     assert many == {"alpha": 0.004, "gamma": 2 / 7, "C": 3.0, "n_components": 400}
 
 
+def test_some_systems_run_only_where_they_are_asked_for():
+    systems = roster()
+    first = pick(None, systems)
+    assert 0 < len(first) < len(systems)
+    assert pick("all", systems) == systems
+    (more,) = pick("csvm", systems)
+    assert more not in first
+
+
 def test_every_public_classifier_of_loclin_is_there(monkeypatch):
     from sklearn.dummy import DummyClassifier
 

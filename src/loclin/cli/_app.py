@@ -81,7 +81,10 @@ TestSize = Annotated[
 ]
 Models = Annotated[
     str | None,
-    typer.Option(metavar="A,B,C", help="Only these models, such as ml3,svc-rbf,linearsvc."),
+    typer.Option(
+        metavar="A,B,C",
+        help="Only these models, such as ml3,svc-rbf,linearsvc; all for every model there is.",
+    ),
 ]
 Budget = Annotated[
     float, typer.Option(metavar="SECONDS", help="Tuning time, the same for every model.")

@@ -43,6 +43,8 @@ __all__ = ["Shape", "System", "pick", "roster"]
 DENSE_BYTES = 2**30  # a tree model gets sparse data made dense up to this size ...
 DENSE_COLUMNS = 5000  # ... and so many columns
 COUNTS = ("n_components", "n_neighbors", "n_models")
+# Compared where they are named, so that a first comparison ends soon.
+ON_REQUEST = ("CSVMClassifier", "LDKLClassifier", "LMKLClassifier", "SVMKNNClassifier")
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class System:
         Fitting and cross-validating takes about ``n_rows ** growth``.
     own, baseline, tree : bool
         Is it loclin's; is it the majority class; is it free of the features' scale.
+    on_request : bool
+        Is it compared only where it is named.
     """
 
     name: str
@@ -83,6 +87,7 @@ class System:
     own: bool = False
     baseline: bool = False
     tree: bool = False
+    on_request: bool = False
 
     def resolve(self, drawn: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
         """Write drawn parameters out as the classifier takes them."""
@@ -129,7 +134,9 @@ def roster() -> list[System]:
 
 
 def pick(wanted: str | None, systems: Sequence[System]) -> list[System]:
-    """Return the systems named in a list such as ``"ml3,svc-rbf"``; all for None.
+    """Return the systems named in a list such as ``"ml3,svc-rbf"``.
+
+    "all" names all; None those that are not on request.
 
     Raises
     ------
@@ -137,6 +144,8 @@ def pick(wanted: str | None, systems: Sequence[System]) -> list[System]:
         If a name fits no system; the message lists the valid ones.
     """
     if wanted is None:
+        return [system for system in systems if not system.on_request]
+    if wanted.strip().lower() == "all":
         return list(systems)
     by_key = {_key(system.name): system for system in systems}
     names = [name.strip() for name in wanted.split(",") if name.strip()]
@@ -168,6 +177,7 @@ def _own_spaces() -> dict[str, dict[str, Any]]:
         "LLSVMClassifier": by_anchors,
         "SAPLClassifier": by_anchors,
         "L3MClassifier": {"n_regions": [2, 4, 6, 8, 12], "alpha*n/norm2": loguniform(0.001, 0.3)},
+        "LDKLClassifier": {"depth": [2, 3, 4, 5, 6], "alpha*n/norm2": loguniform(0.003, 0.3)},
         "USSVMClassifier": {
             "n_atoms": [None, 5, 10, 20, 50],
             "n_nonzero": [None, 2, 5],
@@ -186,7 +196,9 @@ def _own_systems() -> list[System]:
             space = spaces.get(name, {})
             # alpha="auto" would cross-validate within the cross-validation
             start = {"alpha": "scale"} if "alpha*n/norm2" in space else {}
-            systems.append(System(name, partial(_own, made), space, start, own=True))
+            build = partial(_own, made)
+            on_request = name in ON_REQUEST
+            systems.append(System(name, build, space, start, own=True, on_request=on_request))
     return systems
 
 
