@@ -120,6 +120,8 @@ class LDKLClassifier(LocallyLinearClassifier):
     temperature_ : float
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned.
+    smoothing_ : float
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
     objective_, validation_scores_ : list of float
         One value a pass, of relaxed paths while they are.
     n_iter_, n_features_in_ : int
