@@ -284,7 +284,7 @@ def test_no_candidate_cross_validates_alpha_by_itself():
                 assert model.alpha != "auto"
 
 
-@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge", "ignore:The duality gap is")
 @pytest.mark.parametrize("name", [system.name for system in roster()])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_every_system_fits_every_parameter_it_may_draw(name, sparse):

@@ -97,6 +97,16 @@ def test_many_classes_are_libsvm_on_every_neighbourhood(digits, kind):
     )  # fmt: skip
 
 
+def test_what_rounding_leaves_of_a_dual_variable_is_not_on_the_margin():
+    """One of 1e-16 moved an intercept by 0.014."""
+    X, y = make_sine(400, random_state=0)
+    weights = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+    model = SVMKNNClassifier(12, alpha=0.05, tol=1e-8).fit(X, y, weights)
+    Z = X[:100] + 0.01
+    scores, _ = by_libsvm(X, y, weights, Z, 12, 0.05, model.classes_)
+    np.testing.assert_allclose(model.decision_function(Z), scores[:, 0], 1e-3, 1e-4)
+
+
 def test_single_precision(digits):
     X, y, Z = digits
     double, single = SVMKNNClassifier().fit(X, y), SVMKNNClassifier().fit(X.astype("f"), y)

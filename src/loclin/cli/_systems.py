@@ -178,6 +178,12 @@ def _own_spaces() -> dict[str, dict[str, Any]]:
         "SAPLClassifier": by_anchors,
         "L3MClassifier": {"n_regions": [2, 4, 6, 8, 12], "alpha*n/norm2": loguniform(0.001, 0.3)},
         "LDKLClassifier": {"depth": [2, 3, 4, 5, 6], "alpha*n/norm2": loguniform(0.003, 0.3)},
+        "CSVMClassifier": {
+            "n_clusters": [8, 16, 32, 64, 128],
+            "global_penalty": loguniform(0.1, 3),
+            "alpha*n/norm2": loguniform(0.01, 1),  # long vectors have three times the norm
+        },
+        "SVMKNNClassifier": {"n_neighbors": [5, 10, 20, 50, 100]},
         "USSVMClassifier": {
             "n_atoms": [None, 5, 10, 20, 50],
             "n_nonzero": [None, 2, 5],
@@ -196,21 +202,27 @@ def _own_systems() -> list[System]:
             space = spaces.get(name, {})
             # alpha="auto" would cross-validate within the cross-validation
             start = {"alpha": "scale"} if "alpha*n/norm2" in space else {}
-            build = partial(_own, made)
-            on_request = name in ON_REQUEST
-            systems.append(System(name, build, space, start, own=True, on_request=on_request))
+            build, on_request = partial(_own, made), name in ON_REQUEST
+            growth = 2.0 if name == "SVMKNNClassifier" else 1.0
+            systems.append(
+                System(name, build, space, start, growth, own=True, on_request=on_request)
+            )
     return systems
 
 
 def _own(
-    classifier: type, seed: int, *, n_anchors: int = 0, n_neighbors: int = 8, **parameters: Any
+    classifier: type, seed: int, *, n_anchors: int = 0, n_neighbors: int = 0, **parameters: Any
 ) -> BaseEstimator:
     """Build a classifier of loclin; LL-SVM gets its anchors in a coding."""
+    known = signature(classifier).parameters
     if n_anchors:
-        counts = {"n_anchors": n_anchors, "n_neighbors": min(n_neighbors, n_anchors)}
-        coded = "coding" in signature(classifier).parameters
-        parameters |= {"coding": SoftAssignmentCoding(**counts)} if coded else counts
-    return classifier(random_state=seed, **parameters)
+        counts = {"n_anchors": n_anchors, "n_neighbors": min(n_neighbors or 8, n_anchors)}
+        parameters |= {"coding": SoftAssignmentCoding(**counts)} if "coding" in known else counts
+    elif n_neighbors:
+        parameters["n_neighbors"] = n_neighbors
+    if "random_state" in known:
+        parameters["random_state"] = seed
+    return classifier(**parameters)
 
 
 # --- the rivals -------------------------------------------------------------------------------
