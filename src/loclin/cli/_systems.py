@@ -9,8 +9,8 @@ from the rows of a cross-validation fold to all rows, and `System.resolve` write
   on LETTER's 16 features to 13 / n on USPS's 256);
 - ``gamma*norm2``: RBF width in the inverse of that unit, less the square of the mean (1 is
   scikit-learn's ``gamma="scale"``);
-- ``n_components``, ``n_neighbors``, ``n_models``: no more than there are rows; ``n_anchors``: no
-  more than one for four rows.
+- ``n_components``, ``n_neighbors``, ``n_models``: no more than there are rows; ``n_anchors``,
+  ``n_clusters``: no more than one for four rows.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class System:
                 parameters["alpha"] = value * (1 + shape.n_features * shape.variance) / shape.n_rows
             elif key == "gamma*norm2":
                 parameters["gamma"] = value / (shape.n_features * (shape.variance or 1.0))
-            elif key == "n_anchors":
+            elif key in ("n_anchors", "n_clusters"):
                 parameters[key] = min(value, max(1, shape.n_rows // 4))
             else:
                 parameters[key] = min(value, shape.n_rows) if key in COUNTS else value
