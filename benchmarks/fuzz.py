@@ -144,7 +144,17 @@ def _svmknn(rng: np.random.Generator, far_apart: bool) -> Any:
     return loclin.SVMKNNClassifier(**own)
 
 
-_KINDS = (_ml3, _llsvm, _sapl, _l3m, _ussvm, _csvm, _ldkl, _svmknn)
+def _lmkl(rng: np.random.Generator, far_apart: bool) -> Any:
+    own = _options(
+        rng, n_models=[1, 3, 9], bias=["local", "global"], loss=["hinge", "squared_hinge"],
+        solver=["sgd", "sgd", "alternating"],
+    )  # fmt: skip
+    if not far_apart:
+        own |= _options(rng, gate_lr=[1.0, 0.0, 100.0])
+    return loclin.LMKLClassifier(**own)
+
+
+_KINDS = (_ml3, _llsvm, _sapl, _l3m, _ussvm, _csvm, _ldkl, _svmknn, _lmkl)
 
 
 def draw_model(rng: np.random.Generator, far_apart: bool) -> Any:

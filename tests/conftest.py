@@ -64,7 +64,7 @@ def rule_alone(monkeypatch):
 # Tests of a group run one after another in one process. Each model has a group, so that no two
 # processes compile its loops at once; the other tests are grouped by file. What takes long comes
 # first, so that all processes are busy to the end.
-MODELS = ["llsvm", "sapl", "ml3", "l3m", "ussvm", "csvm", "ldkl"]
+MODELS = ["llsvm", "sapl", "ml3", "l3m", "ussvm", "csvm", "ldkl", "lmkl"]
 OF_MODELS = {"test_codes": "llsvm", "test_cccp": "ml3", "test_stream": "ml3"}
 FIRST = [*MODELS, "test_docs", "test_extending", "test_sixth_model"]
 

@@ -27,7 +27,7 @@ FLOORS = [
     ["anchors", "projections"],
     ["codings"],
     # the papers, which do not know one another
-    ["ml3", "llsvm", "sapl", "l3m", "ussvm", "csvm", "svmknn", "ldkl"],
+    ["ml3", "llsvm", "sapl", "l3m", "ussvm", "csvm", "svmknn", "ldkl", "lmkl"],
     ["ensemble", "_warmup"],
     [""],  # loclin/__init__.py
     ["datasets", "io"],

@@ -13,6 +13,7 @@ from loclin import (
     L3MClassifier,
     LDKLClassifier,
     LLSVMClassifier,
+    LMKLClassifier,
     ML3Classifier,
     SAPLClassifier,
     USSVMClassifier,
@@ -29,6 +30,7 @@ MODELS = {
     "L3M, online": L3MClassifier(2, solver="online", max_iter=3, n_restarts=2, **FEW),
     "CSVM": CSVMClassifier(4, **FEW),
     "LDKL": LDKLClassifier(2, max_iter=3, **FEW),
+    "L-MKL": LMKLClassifier(3, max_iter=3, **FEW),
     "US-SVM": USSVMClassifier(4, max_iter=3, random_state=0),
 }
 STREAMING = [name for name in MODELS if name not in ("LL-SVM, dual", "L3M, refined")]

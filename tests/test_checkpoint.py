@@ -35,6 +35,7 @@ NEAR = {
     "dual": loclin.LLSVMClassifier(solver="dual_cd", **FEW | {"tol": 1e-9}),
     "csvm": loclin.CSVMClassifier(6, **FEW | {"tol": 1e-9}),
     "ldkl": loclin.LDKLClassifier(2, **SHORT),
+    "lmkl": loclin.LMKLClassifier(3, **SHORT),
     "sapl": loclin.SAPLClassifier(10, 3, **SHORT),
     "ussvm": loclin.USSVMClassifier(6, max_iter=12, tol=0, random_state=0),
 }
@@ -190,6 +191,7 @@ STREAMS = {
     "ussvm": loclin.USSVMClassifier(6, random_state=0),
     "csvm": loclin.CSVMClassifier(6, random_state=0),
     "ldkl": loclin.LDKLClassifier(2, random_state=0),
+    "lmkl": loclin.LMKLClassifier(3, random_state=0),
 }
 
 

@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[1] / "docs" / "equations.md").read_text()
 
 # Titles of the page, and the folders that speak of that paper alone; other files name theirs.
 FOLDERS = {"ML3": "ml3", "LL-SVM and OCC": "llsvm", "SAPL": "sapl", "L3M": "l3m", "US-SVM": "ussvm",
-           "LDKL": "ldkl", "CSVM": "csvm", "SVM-KNN": "svmknn"}  # fmt: skip
+           "LDKL": "ldkl", "L-MKL": "lmkl", "CSVM": "csvm", "SVM-KNN": "svmknn"}  # fmt: skip
 
 NUMBER = r"\d+(?:\.\d+)?"
 NUMBERS = rf"{NUMBER}(?:(?:, {NUMBER})* and {NUMBER}| to {NUMBER})"

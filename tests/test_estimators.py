@@ -27,6 +27,7 @@ ESTIMATORS = [
     loclin.CSVMClassifier(alpha="scale", tol=0.1, random_state=0),
     loclin.LDKLClassifier(alpha="scale", **FEW),
     loclin.SVMKNNClassifier(),
+    loclin.LMKLClassifier(alpha="scale", **FEW),
 ]
 ESTIMATORS += [
     loclin.LLSVMClassifier(alpha="scale", solver="dual_cd", tol=0.1, random_state=0),
@@ -49,6 +50,7 @@ ESTIMATORS += [
     loclin.USSVMClassifier(
         5, dictionary=None, n_nonzero=2, nonnegative=True, l1_ratio=0.5, max_iter=5, random_state=0
     ),
+    loclin.LMKLClassifier(3, solver="alternating", alpha="scale", bias="global", **FEW),
 ]
 
 # Not fitted with a strength, or without local models of all rows.

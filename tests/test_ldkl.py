@@ -77,7 +77,7 @@ class Problem:
                                 True)  # fmt: skip
         rows = kind(self.X)
         self.seen = rows, rows, self.y, self.weights
-        tree = LearnedTree(self.start[2].copy(), self.start[3].copy(), SIGMA, rate, 1e9)
+        tree = LearnedTree(self.start[2].copy(), self.start[3].copy(), rate, SIGMA, 1e9)
         tree.hardness, tree.decay = min(hardness, HARDEST), DECAY
         self.solver = SGD(rows, s, M, settings, tree).set_models(W, b)
         self.solver.t = 5.0
@@ -279,13 +279,9 @@ def test_paths_are_hard_after_some_passes(annealing, max_iter, passes):
     class Watched(loclin.LDKLClassifier):
         def _start(self, rows, rng, *, continued):
             fit = super()._start(rows, rng, continued=continued)
-            ends = fit.solver.coder.end_pass
-
-            def end_pass(compiled, *, average):
-                ends(compiled, average=average)
-                hardness.append(fit.solver.coder.hardness)
-
-            fit.solver.coder.end_pass = end_pass
+            fit.solver.coder.end_pass = lambda compiled, *, average: hardness.append(
+                fit.solver.coder.hardness
+            )
             return fit
 
     known = {"max_iter": max_iter, "tol": 0.0, "n_iter_no_change": 99, "alpha": "scale"}

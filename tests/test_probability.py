@@ -16,6 +16,7 @@ from loclin import (
     L3MClassifier,
     LDKLClassifier,
     LLSVMClassifier,
+    LMKLClassifier,
     ML3Classifier,
     SAPLClassifier,
     SVMKNNClassifier,
@@ -37,9 +38,10 @@ MODELS = {
     "csvm": CSVMClassifier(6, **SHORT),
     "ldkl": LDKLClassifier(3, **SHORT),
     "svmknn": SVMKNNClassifier(),
+    "lmkl": LMKLClassifier(6, **SHORT),
     "ussvm": USSVMClassifier(6, max_iter=5, random_state=0),
 }
-STREAMED = ["ml3", "llsvm", "sapl", "online", "ussvm", "csvm", "ldkl"]
+STREAMED = ["ml3", "llsvm", "sapl", "online", "ussvm", "csvm", "ldkl", "lmkl"]
 each = pytest.mark.parametrize
 
 

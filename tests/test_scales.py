@@ -14,6 +14,7 @@ from loclin import (
     L3MClassifier,
     LDKLClassifier,
     LLSVMClassifier,
+    LMKLClassifier,
     ML3Classifier,
     SAPLClassifier,
     SVMKNNClassifier,
@@ -32,6 +33,7 @@ MODELS = {
     "CSVM": CSVMClassifier(3, **FEW),
     "LDKL": LDKLClassifier(2, max_iter=20, **FEW),
     "SVM-KNN": SVMKNNClassifier(),
+    "L-MKL": LMKLClassifier(3, max_iter=20, **FEW),
     "US-SVM": USSVMClassifier(random_state=0),
 }
 STREAMING = [name for name in MODELS if name not in ("LL-SVM, dual", "L3M, refined", "SVM-KNN")]

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 import loclin
 
 KINDS = [loclin.ML3Classifier, loclin.LLSVMClassifier, loclin.SAPLClassifier, loclin.L3MClassifier,
-         loclin.LDKLClassifier]  # fmt: skip
+         loclin.LDKLClassifier, loclin.LMKLClassifier]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,6 +11,7 @@ from loclin.ensemble import LocallyLinearEnsemble
 from loclin.l3m import L3MClassifier, vc_bound
 from loclin.ldkl import LDKLClassifier
 from loclin.llsvm import LLSVMClassifier
+from loclin.lmkl import LMKLClassifier
 from loclin.ml3 import ML3Classifier
 from loclin.projections import argmax_lp_ball
 from loclin.sapl import SAPLClassifier
@@ -25,6 +26,7 @@ __all__ = [
     "L3MClassifier",
     "LDKLClassifier",
     "LLSVMClassifier",
+    "LMKLClassifier",
     "LocallyLinearEnsemble",
     "ML3Classifier",
     "SAPLClassifier",

@@ -14,6 +14,7 @@ from loclin.csvm import CSVMClassifier
 from loclin.l3m import L3MClassifier
 from loclin.ldkl import LDKLClassifier
 from loclin.llsvm import LLSVMClassifier
+from loclin.lmkl import LMKLClassifier
 from loclin.ml3 import ML3Classifier
 from loclin.sapl import SAPLClassifier
 from loclin.svmknn import SVMKNNClassifier
@@ -53,7 +54,7 @@ def warmup(
                          f"{sorted(forms)}.")  # fmt: skip
     kinds = classifiers or (
         ML3Classifier(), LLSVMClassifier(), SAPLClassifier(), L3MClassifier(), CSVMClassifier(),
-        LDKLClassifier(), SVMKNNClassifier(),
+        LDKLClassifier(), LMKLClassifier(), SVMKNNClassifier(),
     )  # fmt: skip
     X = np.random.default_rng(0).standard_normal((300, 4)).astype(dtype)
     for kind in kinds:

@@ -30,7 +30,18 @@ PUBLIC = (
 # None of them has a method that Python calls while it is made or thrown away.
 HOLDERS = tuple(
     f"loclin.{folder}."
-    for folder in ("engine", "fitting", "ml3", "llsvm", "sapl", "l3m", "ussvm", "csvm", "ldkl")
+    for folder in (
+        "engine",
+        "fitting",
+        "ml3",
+        "llsvm",
+        "sapl",
+        "l3m",
+        "ussvm",
+        "csvm",
+        "ldkl",
+        "lmkl",
+    )
 )
 _OTHERS = {"sklearn.compose.make_column_selector"}
 # Types that parameters hold: of what a transformer gives.

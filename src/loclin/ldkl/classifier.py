@@ -221,9 +221,8 @@ class LDKLClassifier(LocallyLinearClassifier):
         check_alpha(self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
 
-    def _stream_refusal(self) -> str | None:
+    def _stream_refusal(self) -> None:
         """Every parameter leaves a way to learn from a stream."""
-        return None
 
     def _trial(self, rows: Rows) -> Trial:
         # a tree overfits only once it is learned; its penalty is that of the start
@@ -264,7 +263,7 @@ class LDKLClassifier(LocallyLinearClassifier):
         else:
             U, c = starting_tree(rows.X, self._depth(n), rng)
         rate = float(self.tree_lr / np.sqrt(1 + mean_squared_norm(rows.X)))
-        tree = LearnedTree(U, c, self.sigma, rate, n_soft)
+        tree = LearnedTree(U, c, rate, self.sigma, n_soft)
         norm2 = mean_squared_feature_norm(rows.X, tree.codes(rows.X), local=True)
         alpha = self._strength(norm2, n)
         tree.decay = self.tree_penalty * alpha
@@ -279,7 +278,7 @@ class LDKLClassifier(LocallyLinearClassifier):
         n_scorers = 1 if len(self.classes_) == 2 else len(self.classes_)
         solver = SGD(rows.X, n_scorers, tree.n_nodes, settings, tree)
         if continued:
-            tree.follow(self.hardness_, self.history_)
+            tree.follow(self.history_).hardness = self.hardness_
             solver.set_models(self.local_coef_, self.local_intercept_)
         return solver, norm2
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
-from numpy.typing import NDArray
 
 from loclin.engine.coders import average_coder, is_coder, move_coder, write_codes
 from loclin.engine.jit import OPTIONS, jit
-from loclin.engine.rows import add_outer, gather, is_dense, score
+from loclin.engine.linear_outputs import MovingOutputs, answer, count, descend, pull
+from loclin.engine.rows import gather, is_dense
 
 
 class MovingTree(NamedTuple):
@@ -27,28 +27,9 @@ class MovingTree(NamedTuple):
     """
 
     codes: Any  # parts of a CSR matrix (n, m), as many entries in every row
-    X: Any  # compiled form of the rows (n, d)
-    U: NDArray  # shape: (m // 2 + m, d)
-    c: NDArray  # shape: (m // 2 + m,), what U has for a feature that is always 1
-    history: NDArray  # shape: (m // 2 + m,), AdaGrad: squared gradients
+    outputs: MovingOutputs  # m // 2 + m of them; those of a batch through tanh
     sigma: float
     hardness: float
-    rate: float
-    decay: float  # L2 strength
-    gradient: NDArray  # shape: (m // 2 + m, d), all 0 between batches
-    answers: NDArray  # shape: (batch, m // 2 + m), through tanh
-    buffer: NDArray  # shape: (batch, d) for dense rows
-    sum_U: NDArray  # shape of U, or empty
-    sum_c: NDArray  # shape of c, or empty
-
-
-def as_weights(X, U):
-    """View an array (outputs, d) in the layout of weights for such rows."""
-
-
-@overload(as_weights, jit_options=OPTIONS)
-def _as_weights(X, U):
-    return (lambda X, U: U) if is_dense(X) else (lambda X, U: U.T)
 
 
 def product(X, row, W, j):
@@ -117,25 +98,22 @@ def _write_tree_codes(coder, rows):
         return None
 
     def write(coder, rows):
-        X, U, c, sigma = coder.X, coder.U, coder.c, coder.sigma
+        X, U, c, sigma = coder.outputs.X, coder.outputs.U, coder.outputs.c, coder.sigma
         values, columns, starts = coder.codes
-        n_outputs = c.shape[0]
-        n_gates = n_outputs // 3
-        m = n_outputs - n_gates
+        n_gates = c.shape[0] // 3
+        m = c.shape[0] - n_gates
         if starts[1] - starts[0] < m:
             walk(X, rows, U[:n_gates], c[:n_gates], U[n_gates:], c[n_gates:], sigma, coder.codes)
             return
-        gather(X, rows, coder.buffer)
-        score(X, rows, coder.buffer, as_weights(X, U), 0, n_outputs, coder.answers)
+        answer(coder.outputs, rows)
         reached = np.empty(m, values.dtype)
         for i in range(rows.shape[0]):
-            at, answer = starts[rows[i]], coder.answers[i]
-            for j in range(n_outputs):
-                slope = coder.hardness if j < n_gates else sigma
-                answer[j] = math.tanh(slope * (answer[j] + c[j]))
-            reach(answer, reached)
+            at, answers = starts[rows[i]], coder.outputs.answers[i]
+            for j in range(c.shape[0]):
+                answers[j] = math.tanh((coder.hardness if j < n_gates else sigma) * answers[j])
+            reach(answers, reached)
             for k in range(m):
-                values[at + k], columns[at + k] = reached[k] * answer[n_gates + k], k
+                values[at + k], columns[at + k] = reached[k] * answers[n_gates + k], k
 
     return write
 
@@ -149,7 +127,8 @@ def pull_outputs(coder, i, of_nodes, pulls):
     """
     m, dtype = of_nodes.shape[0], pulls.dtype.type
     n_gates, half = m // 2, dtype(0.5)
-    gates, features = coder.answers[i, :n_gates], coder.answers[i, n_gates:]
+    answers = coder.outputs.answers[i]
+    gates, features = answers[:n_gates], answers[n_gates:]
     reached, below = np.empty(m, pulls.dtype), of_nodes * features
     reach(gates, reached)
     for k in range(m - 1, -1, -1):
@@ -168,13 +147,12 @@ def _move_tree(coder, rows, slopes, responses):
         return None
 
     def move(coder, rows, slopes, responses):
-        X, (values, columns, starts) = coder.X, coder.codes
-        n_outputs, k = coder.c.shape[0], starts[1] - starts[0]
+        values, columns, starts = coder.codes
+        n_outputs, k = coder.outputs.c.shape[0], starts[1] - starts[0]
         n_gates = n_outputs // 3
         of_entries, pulls = np.empty(k, values.dtype), np.zeros(n_outputs, values.dtype)
-        of_constants = np.zeros(n_outputs, values.dtype)
         relaxed = k == n_outputs - n_gates
-        gather(X, rows, coder.buffer)
+        gather(coder.outputs.X, rows, coder.outputs.buffer)
         for i in range(rows.shape[0]):
             of_entries[:] = 0
             for y in range(slopes.shape[1]):
@@ -190,39 +168,14 @@ def _move_tree(coder, rows, slopes, responses):
                     code, node = values[starts[rows[i]] + e], columns[starts[rows[i]] + e]
                     slope = values.dtype.type(coder.sigma) * (1 - code * code)
                     pulls[n_gates + node] = of_entries[e] * slope
-            to = as_weights(X, coder.gradient)
-            add_outer(X, rows[i], coder.buffer, i, pulls, 0, to, values.dtype.type(1))
-            of_constants += pulls
-        descend(coder, rows.shape[0], 0 if relaxed else n_gates, of_constants)
+            pull(coder.outputs, rows[i], i, pulls)
+        descend(coder.outputs, rows.shape[0], 0 if relaxed else n_gates)
 
     return move
 
 
-@jit
-def descend(tree, n, first, of_constants):
-    """AdaGrad step of the outputs from the first on, with one number each, after n rows."""
-    U, c, gradient = tree.U, tree.c, tree.gradient
-    decay = U.dtype.type(n * tree.decay)
-    for j in range(first, c.shape[0]):
-        of_constants[j] -= decay * c[j]
-        gradient[j] -= decay * U[j]
-        square = np.dot(gradient[j], gradient[j]) + of_constants[j] ** 2
-        tree.history[j] += square
-        if square > 0:
-            step = U.dtype.type(tree.rate / math.sqrt(tree.history[j]))
-            U[j] += step * gradient[j]
-            c[j] += step * of_constants[j]
-        gradient[j] = 0
-
-
 @overload(average_coder, jit_options=OPTIONS)
 def _average_tree(coder, n):
-    if not is_coder(coder, MovingTree):
-        return None
-
-    def average(coder, n):
-        for j in range(coder.sum_c.shape[0]):
-            coder.sum_U[j] += coder.U.dtype.type(n) * coder.U[j]
-            coder.sum_c[j] += n * coder.c[j]
-
-    return average
+    if is_coder(coder, MovingTree):
+        return lambda coder, n: count(coder.outputs, n)
+    return None

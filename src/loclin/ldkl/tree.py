@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from loclin.engine.averaging import DescentModels
-from loclin.engine.coders import Coder
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.jit import read_only
+from loclin.engine.linear_outputs import LearnedOutputs, empty_codes
 from loclin.engine.rows import compiled_form
 from loclin.ldkl.kernels import MovingTree, walk
 
@@ -62,92 +62,44 @@ def path_codes(X: Matrix, tree: tuple[Floats, ...], sigma: float) -> sparse.csr_
     return sparse.csr_matrix(codes, shape=(n, m))
 
 
-def empty_codes(n: int, k: int, dtype: Any) -> tuple[Any, ...]:
-    """Room for the parts of a CSR matrix with k entries in each of n rows."""
-    starts = np.arange(0, n * k + 1, k, dtype=np.int32)
-    return np.empty(n * k, dtype), np.empty(n * k, np.int32), starts
-
-
-class LearnedTree(Coder):
+class LearnedTree(LearnedOutputs):
     """Gates and features on their way.
 
     Parameters
     ----------
     U, c : ndarray of shape (m // 2 + m, d) and (m // 2 + m,)
         Where they start: the gates of the inner nodes, the features of all, and their constants.
-    sigma : float
-        Slope of the features' tanh.
     rate : float
         First step of a node.
+    sigma : float
+        Slope of the features' tanh.
     n_soft : float
         Rows until paths are hard.
+    hardness : float, default=1.0
     """
 
-    scores_all_models = False
-    sum_U: Floats
-    sum_c: Floats
-
-    def __init__(self, U: Floats, c: Floats, sigma: float, rate: float, n_soft: float) -> None:
-        self.U, self.c, self.sigma, self.rate = U, c, sigma, rate
-        self.decay = 0.0  # L2 strength
-        self.n_first, self.n_seen = math.inf, 0  # from so many rows on, it falls as 1/n
+    def __init__(self, U: Floats, c: Floats, rate: float, sigma: float, n_soft: float,
+                 hardness: float = SOFTEST) -> None:  # fmt: skip
+        super().__init__(U, c, rate)
+        self.sigma, self.hardness = float(sigma), hardness
         self.growth = math.log(HARDEST / SOFTEST) / n_soft
-        self.hardness, self.history = SOFTEST, np.zeros(len(c))
-        self.forget_average()
 
     @property
     def n_nodes(self) -> int:
         """Nodes of the tree."""
         return len(self.c) - len(self.c) // 3
 
-    def follow(self, hardness: float, history: Floats) -> Self:
-        """Go on with the hardness and the steps of an earlier fit."""
-        self.hardness, self.history[:] = hardness, history
-        return self
-
     def codes(self, Z: Any) -> sparse.csr_matrix:
         """Codes of rows, by the tree as it stands, with hard paths."""
         return path_codes(Z, parts_of(self.U, self.c), self.sigma)
 
     def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> MovingTree:
-        """Return the tree as a pass takes it, which goes all ways until paths are hard."""
-        n, d = Z.shape
-        k = self.n_nodes if self.hardness < HARDEST else self.n_nodes.bit_length()
-        if average and not len(self.sum_c):
-            self.sum_U, self.sum_c = np.zeros_like(self.U), np.zeros_like(self.c)
-        return MovingTree(
-            codes=empty_codes(n, k, self.U.dtype),
-            X=compiled_form(Z),
-            U=self.U,
-            c=self.c,
-            history=self.history,
-            sigma=float(self.sigma),
-            hardness=self.hardness,
-            rate=self.rate,
-            decay=self.decay * min(1.0, self.n_first / (self.n_seen + n)),
-            gradient=np.zeros_like(self.U),
-            answers=np.empty((batch_size, len(self.c)), self.U.dtype),
-            buffer=np.empty((0 if is_sparse(Z) else batch_size, d), self.U.dtype),
-            sum_U=self.sum_U if average else self.U[:0],
-            sum_c=self.sum_c if average else self.c[:0],
-        )
-
-    def end_pass(self, compiled: MovingTree, *, average: bool) -> None:
-        """Count the rows of the pass: paths are harder afterwards."""
-        n = len(compiled.codes[2]) - 1
-        self.hardness = min(self.hardness * math.exp(self.growth * n), HARDEST)
-        self.n_seen += n
-
-    def forget_average(self) -> None:
-        """Begin averaging anew."""
-        self.sum_U, self.sum_c = self.U[:0], self.c[:0]
-
-    def current(self, n_averaged: float) -> tuple[Floats, ...]:
-        """Mean of the tree since averaging began, or the last one."""
-        if not n_averaged:
-            return self.U.copy(), self.c.copy()
-        dtype = self.U.dtype.type
-        return self.sum_U / dtype(n_averaged), self.sum_c / dtype(n_averaged)
+        """Return the tree as a pass takes it: it goes all ways until paths are hard."""
+        n, hardness = Z.shape[0], self.hardness
+        k = self.n_nodes if hardness < HARDEST else self.n_nodes.bit_length()
+        self.hardness = min(hardness * math.exp(self.growth * n), HARDEST)
+        outputs = self.outputs(Z, batch_size, average)
+        return MovingTree(empty_codes(n, k, self.U.dtype), outputs, self.sigma, hardness)
 
     def fitted(self, models: DescentModels, *iterate: Floats) -> TreeModels:
         """Add the tree to fitted models."""

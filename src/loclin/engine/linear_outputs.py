@@ -1,0 +1,164 @@
+"""Linear outputs of the rows that a coder learns: gates, features.
+
+Output j of a row is ``u_j . x + c_j``. Its steps are AdaGrad's, ``rate / sqrt(sum of its squared
+gradients)``, one number each; its L2 penalty counts in the gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from loclin.engine.coders import Coder
+from loclin.engine.data import Floats, is_sparse
+from loclin.engine.jit import OPTIONS, jit
+from loclin.engine.rows import add_outer, compiled_form, gather, is_dense, score
+
+
+class MovingOutputs(NamedTuple):
+    """The k outputs as a pass takes them."""
+
+    X: Any  # compiled form of the rows (n, d)
+    U: NDArray  # shape: (k, d)
+    c: NDArray  # shape: (k,), what U has for a feature that is always 1
+    history: NDArray  # shape: (k,), squared gradients
+    rate: float
+    decay: float  # L2 strength
+    gradient: NDArray  # shape: (k, d), all 0 between batches
+    of_constants: NDArray  # shape: (k,), the same of c
+    answers: NDArray  # shape: (batch, k)
+    buffer: NDArray  # shape: (batch, d) for dense rows
+    sum_U: NDArray  # shape of U, or empty where nothing is averaged
+    sum_c: NDArray  # shape of c, or empty
+
+
+def as_weights(X, U):
+    """View an array (k, d) in the layout of weights for such rows."""
+
+
+@overload(as_weights, jit_options=OPTIONS)
+def _as_weights(X, U):
+    return (lambda X, U: U) if is_dense(X) else (lambda X, U: U.T)
+
+
+@jit
+def answer(outputs, rows):
+    """Write the outputs of these rows."""
+    X, c, answers = outputs.X, outputs.c, outputs.answers
+    gather(X, rows, outputs.buffer)
+    score(X, rows, outputs.buffer, as_weights(X, outputs.U), 0, c.shape[0], answers)
+    for i in range(rows.shape[0]):
+        for j in range(c.shape[0]):
+            answers[i, j] += c[j]
+
+
+@jit
+def pull(outputs, row, i, pulls):
+    """Count what a row, gathered as the i-th, asks of each output into the gradient."""
+    X, one = outputs.X, outputs.c.dtype.type(1)
+    add_outer(X, row, outputs.buffer, i, pulls, 0, as_weights(X, outputs.gradient), one)
+    for j in range(pulls.shape[0]):
+        outputs.of_constants[j] += pulls[j]
+
+
+@jit
+def descend(outputs, n, first):
+    """Take the step of the outputs from the first on, after n rows; forget the gradient."""
+    U, c, gradient, of_constants = outputs.U, outputs.c, outputs.gradient, outputs.of_constants
+    decay = U.dtype.type(n * outputs.decay)
+    for j in range(first, c.shape[0]):
+        of_constants[j] -= decay * c[j]
+        gradient[j] -= decay * U[j]
+        square = np.dot(gradient[j], gradient[j]) + of_constants[j] ** 2
+        outputs.history[j] += square
+        if square > 0:
+            step = U.dtype.type(outputs.rate / math.sqrt(outputs.history[j]))
+            U[j] += step * gradient[j]
+            c[j] += step * of_constants[j]
+        gradient[j], of_constants[j] = 0, 0
+
+
+@jit
+def count(outputs, n):
+    """Count the outputs as they stand n times into their sums, if there are any."""
+    for j in range(outputs.sum_c.shape[0]):
+        outputs.sum_U[j] += outputs.U.dtype.type(n) * outputs.U[j]
+        outputs.sum_c[j] += n * outputs.c[j]
+
+
+class LearnedOutputs(Coder):
+    """A coder whose codes follow from linear outputs.
+
+    Parameters
+    ----------
+    U, c : ndarray of shape (k, d) and (k,)
+        Where the outputs start; changed in place.
+    rate : float
+        First step of an output.
+    """
+
+    scores_all_models = False
+    sum_U: Floats
+    sum_c: Floats
+
+    def __init__(self, U: Floats, c: Floats, rate: float) -> None:
+        self.U, self.c, self.rate = U, c, rate
+        self.history = np.zeros(len(c))
+        self.decay = 0.0  # L2 strength
+        self.n_first, self.n_seen = math.inf, 0  # from so many rows on, it falls as 1 / n
+        self.forget_average()
+
+    @abstractmethod
+    def codes(self, Z: Any) -> Any:
+        """Codes of rows."""
+
+    def follow(self, history: Floats) -> Self:
+        """Go on with the steps of an earlier fit."""
+        self.history[:] = history
+        return self
+
+    def outputs(self, Z: Any, batch_size: int, average: bool) -> MovingOutputs:
+        """Return the outputs as a pass over these rows takes them."""
+        (n, d), dtype = Z.shape, self.U.dtype
+        self.n_seen += n
+        if average and not len(self.sum_c):
+            self.sum_U, self.sum_c = np.zeros_like(self.U), np.zeros_like(self.c)
+        return MovingOutputs(
+            X=compiled_form(Z),
+            U=self.U,
+            c=self.c,
+            history=self.history,
+            rate=self.rate,
+            decay=self.decay * min(1.0, self.n_first / self.n_seen),
+            gradient=np.zeros_like(self.U),
+            of_constants=np.zeros_like(self.c),
+            answers=np.empty((batch_size, len(self.c)), dtype),
+            buffer=np.empty((0 if is_sparse(Z) else batch_size, d), dtype),
+            sum_U=self.sum_U if average else self.U[:0],
+            sum_c=self.sum_c if average else self.c[:0],
+        )
+
+    def end_pass(self, compiled: Any, *, average: bool) -> None:
+        """Leave the outputs: the pass has moved them."""
+
+    def forget_average(self) -> None:
+        """Begin averaging anew."""
+        self.sum_U, self.sum_c = self.U[:0], self.c[:0]
+
+    def current(self, n_averaged: float) -> tuple[Floats, ...]:
+        """Mean of the outputs since averaging began, or the last ones."""
+        if not n_averaged:
+            return self.U.copy(), self.c.copy()
+        dtype = self.U.dtype.type
+        return self.sum_U / dtype(n_averaged), self.sum_c / dtype(n_averaged)
+
+
+def empty_codes(n: int, k: int, dtype: Any) -> tuple[Any, ...]:
+    """Room for the parts of a CSR matrix with k entries in each of n rows."""
+    starts = np.arange(0, n * k + 1, k, dtype=np.int32)
+    return np.empty(n * k, dtype), np.empty(n * k, np.int32), starts

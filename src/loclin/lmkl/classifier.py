@@ -1,0 +1,293 @@
+"""L-MKL with linear kernels: localized multiple kernel learning (Gönen and Alpaydin, 2008)."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from loclin.anchors import auto_bandwidth, kmeans_anchors
+from loclin.engine.codes import Intercepts
+from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
+from loclin.engine.dual import DualFit, dual_problems
+from loclin.engine.losses import LOSSES, losses_for
+from loclin.engine.procedure import Procedure
+from loclin.engine.schedule import stable_eta0, step_offset
+from loclin.engine.scores import coded_scores
+from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
+from loclin.engine.sgd_pass import PassSettings
+from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.encode import Views
+from loclin.fitting.rows import rounds_of
+from loclin.fitting.strength import Trial, check_alpha
+from loclin.lmkl.gates import Alternation, LearnedGates, gate_codes, solved
+
+_MODELS = 20  # by default, of enough rows
+_VIEWS = Views(coding=None, linear=True)
+
+
+class LMKLClassifier(LocallyLinearClassifier):
+    """Localized multiple kernel learning with linear kernels: linear models under softmax gates.
+
+    A score is a sum of m linear models, weighed by the softmax of as many learned linear gates:
+
+        score_y(x) = sum_j code_j(x) (w_yj . x + b_yj) + b_y
+        code_j(x) = exp(v_j . x + v_j0) / sum_k exp(v_k . x + v_k0)
+
+    Models and gates minimise one risk, one class against the rest with the same gates, either in
+    turn, as the paper does it, or together by stochastic gradient descent:
+
+        alpha/2 ||W||^2 + sum_i w_i sum_y loss(+-score_y(x_i)) / sum_i w_i
+
+    The paper's kernels of other kinds are left out: their scores are not those of linear models
+    that act at a row. Features should have comparable scales: put a ``StandardScaler`` in front.
+
+    Parameters
+    ----------
+    n_models : int or None, default=None
+        Linear models of a class, and gates. None takes 20, or a tenth of the rows if that is less.
+    solver : {"sgd", "alternating"}, default="sgd"
+        "alternating" solves the SVMs with the gates at rest to a duality gap, by dual coordinate
+        descent on the locally combined kernel, and then steps along the gradient by the gates: an
+        iteration is one SVM, so it is for some thousands of rows. Only "sgd" learns from streams.
+    bias : {"local", "global"}, default="local"
+        Whether there is an intercept for each model or, as the paper has it, one for each class.
+        Either is penalised like a weight.
+    gate_lr : float, default=1.0
+        First step of the gates, at least 0, over the root of the rows' mean squared norm: with
+        "sgd" of each gate, later ones being ``1 / sqrt(sum of its squared gradients)`` (AdaGrad);
+        else of all of them, later ones half as long where the risk does not fall, else longer. 0
+        leaves the gates as they start: soft assignment to centres of k-means.
+    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+        Of the margin; "alternating" takes no "logistic".
+    alpha : float, "auto" or "scale", default="auto"
+        L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
+        over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, chosen by
+        3-fold cross-validation.
+    max_iter : int, default=1000
+        Most passes over the rows, or steps of the gates.
+    round_rows : int or None, default=100_000
+        Rows of an iteration of "sgd" where there are more: it takes the next so many of one
+        shuffled pass after another. None takes all rows in every iteration.
+    tol : float, default=1e-3
+        Iterations end when the objective (with early stopping: minus the held-out accuracy) has not
+        fallen by `tol` for `n_iter_no_change` in a row; then come `average` more. Also the duality
+        gap of each SVM, as a part of its objective.
+    n_iter_no_change : int, default=5
+        See `tol`.
+    batch_size : int or "auto", default="auto"
+        Rows scored together by "sgd". "auto" takes 64, and n_samples / 100 below 6,400 rows.
+    average : int, default=5
+        Average the iterates of so many last passes of "sgd"; 0 takes the last iterate.
+    eta0 : float, default=10.0
+        First step of the models by "sgd", over the mean squared norm of their features; at most
+        ``0.5 / batch_size`` for the squared hinge.
+    early_stopping : bool, default=False
+        Hold out rows, and stop when accuracy there no longer rises.
+    validation_fraction : float, default=0.1
+        Part held out.
+    class_weight : dict, "balanced" or None, default=None
+    warm_start : bool, default=False
+        Go on from the fit before.
+    random_state : int, RandomState instance or None, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    gate_coef_, gate_intercept_ : ndarray of shape (n_models, n_features) and (n_models,)
+    history_ : ndarray of shape (n_models,)
+        Squared gradients of the gates, summed; of "sgd".
+    dual_gap_ : ndarray of shape (s,)
+        Of the last SVMs, as parts of their objectives; of "alternating".
+    local_coef_ : ndarray of shape (s, n_models, n_features)
+        Of s scorers: n_classes, but 1 for two classes.
+    local_intercept_ : ndarray of shape (s, n_models)
+    intercept_ : ndarray of shape (s,)
+    alpha_ : float
+    temperature_ : float
+        What scores are divided by before their softmax is `predict_proba`: that of least log loss
+        on rows held out; on a stream, before they are learned.
+    objective_, validation_scores_ : list of float
+        One value an iteration.
+    n_iter_, n_features_in_ : int
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+
+    References
+    ----------
+    M. Gönen and E. Alpaydin. Localized multiple kernel learning. ICML, 2008.
+
+    Examples
+    --------
+    >>> from loclin import LMKLClassifier
+    >>> from loclin.datasets import make_xor
+    >>> X, y = make_xor(600, random_state=0)
+    >>> model = LMKLClassifier(n_models=4, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _multiplies_features = True
+
+    def __init__(
+        self,
+        n_models: int | None = None,
+        *,
+        solver: str = "sgd",
+        bias: str = "local",
+        gate_lr: float = 1.0,
+        loss: str = "hinge",
+        alpha: float | str = "auto",
+        max_iter: int = 1000,
+        round_rows: int | None = 100_000,
+        tol: float = 1e-3,
+        n_iter_no_change: int = 5,
+        batch_size: int | str = "auto",
+        average: int = 5,
+        eta0: float = 10.0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_models = n_models
+        self.solver = solver
+        self.bias = bias
+        self.gate_lr = gate_lr
+        self.loss = loss
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.round_rows = round_rows
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.batch_size = batch_size
+        self.average = average
+        self.eta0 = eta0
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    alpha_: float
+    gate_coef_: Floats
+    gate_intercept_: Floats
+
+    def _check_parameters(self) -> None:
+        if self.n_models is not None:
+            check_number("n_models", self.n_models, Integral, low=1, open_high=True, hint="or None")
+        check_option("solver", self.solver, {"sgd", "alternating"})
+        check_option("bias", self.bias, {"local", "global"})
+        check_number("gate_lr", self.gate_lr, low=0, open_high=True)
+        check_option("loss", self.loss, losses_for("descent"))
+        if self.solver == "alternating" and self.loss not in losses_for("dual"):
+            raise ValueError(
+                f"loss={self.loss!r} needs solver='sgd'; solver='alternating' takes one of "
+                f"{sorted(losses_for('dual'))}."
+            )
+        check_alpha(self.alpha)
+        check_number("eta0", self.eta0, low=0, open_low=True)
+
+    def _stream_refusal(self) -> str | None:
+        if self.solver == "sgd":
+            return None
+        return "partial_fit needs solver='sgd'; solver='alternating' must see all rows."
+
+    def _trial(self, rows: Rows) -> Trial:
+        return Trial({})
+
+    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
+        some = rounds_of(self, rows, rng).some()
+        V, v0 = self._gates(some, rng, continued)
+        norm2, alpha = self._strength_of(some, V, v0, len(rows.y))
+        if self.solver == "alternating":
+
+            def solve(codes: Floats, duals: Any) -> DualFit:
+                problems = dual_problems(
+                    rows, codes, alpha, LOSSES[self.loss], self._n_scorers, competing=False,
+                    intercepts=self._intercepts, starts=duals,
+                )  # fmt: skip
+                return solved(DualFit(problems, self.tol, rng))
+
+            return Alternation(rows, V, v0, solve, self._rate(some))
+        solver = self._solver(some, V, v0, alpha, len(rows.y), continued)
+        eta0 = stable_eta0(self.eta0, LOSSES[self.loss], solver.settings.batch_size)
+        solver.t = step_offset(alpha, norm2, eta0)
+        return SGDFit(solver, rounds_of(self, rows, rng, continued=continued), _VIEWS, rng)
+
+    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> SGDStream:
+        continued = self._is_fitted()
+        solver = self._solver(rows, *self._gates(rows, rng, continued), 1.0, len(rows.y), continued)
+        stream = SGDStream(solver, rng, _VIEWS)
+        return stream.follow(self.alpha_, getattr(self, "t_", 0)) if continued else stream
+
+    def _gates(
+        self, rows: Rows, rng: np.random.Generator, continued: bool
+    ) -> tuple[Floats, Floats]:
+        """Return the gates of the fit before, or those of soft assignment to centres of k-means."""
+        if continued:
+            if self.n_models not in (None, len(self.gate_intercept_)):
+                raise ValueError(
+                    f"n_models={self.n_models} differs from the {len(self.gate_intercept_)} of the "
+                    "fit that is to go on. Leave it as it was, or start afresh with "
+                    "warm_start=False."
+                )
+            return self.gate_coef_.copy(), self.gate_intercept_.copy()
+        X, seed = rows.X, int(rng.integers(2**31 - 1))
+        m = self.n_models or max(1, min(_MODELS, len(rows.y) // 10))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # it would speak of anchors
+            centres = kmeans_anchors(X, m, seed)
+        centres = centres[np.arange(m) % len(centres)]  # as many, of few distinct rows
+        bandwidth = X.dtype.type(auto_bandwidth(X, centres, 1))
+        return 2 * bandwidth * centres, -bandwidth * np.einsum("jf,jf->j", centres, centres)
+
+    def _strength_of(self, rows: Rows, V: Floats, v0: Floats, n: int) -> tuple[float, float]:
+        """Return the mean squared norm of the features at the start, and the L2 strength."""
+        codes = gate_codes(rows.X, V, v0)
+        norm2 = mean_squared_feature_norm(rows.X, codes, self._intercepts.local)
+        return norm2, self._strength(norm2, n)
+
+    def _rate(self, rows: Rows) -> float:
+        return float(self.gate_lr / np.sqrt(1 + mean_squared_norm(rows.X)))
+
+    def _solver(self, rows: Rows, V: Floats, v0: Floats, alpha: float, n: int,
+                continued: bool) -> SGD:  # fmt: skip
+        """Return the descent at its start, or where the fit before ended."""
+        settings = PassSettings(
+            alpha=alpha,
+            loss=int(LOSSES[self.loss]),
+            batch_size=self._batch_size(n),
+            competing=False,
+            intercepts=self._intercepts,
+            penalize_intercept=True,
+        )
+        gates = LearnedGates(V, v0, self._rate(rows))
+        solver = SGD(rows.X, self._n_scorers, len(v0), settings, gates)
+        if continued:
+            solver.set_models(self.local_coef_, self.local_intercept_, self.intercept_)
+            if "history_" in vars(self):
+                gates.follow(self.history_)
+        return solver
+
+    @property
+    def _intercepts(self) -> Intercepts:
+        return Intercepts(local=self.bias == "local", extra=self.bias == "global")
+
+    @property
+    def _n_scorers(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
+        codes = gate_codes(X, self.gate_coef_, self.gate_intercept_)
+        return coded_scores(X, codes, self.local_coef_, self.local_intercept_) + self.intercept_
+
+    def _codes(self, X: Matrix) -> csr_matrix:
+        return csr_matrix(gate_codes(X, self.gate_coef_, self.gate_intercept_))
