@@ -14,6 +14,7 @@ from benchmarks import (
     fuzz,
     limits,
     many_rows,
+    metric,
     sapl_growth,
     startup,
     stream,
@@ -232,3 +233,14 @@ def test_default_fits(monkeypatch, capsys):
     assert lines[1].split()[0] == "wine"
     assert lines[-1].split()[0] == "largest"
     assert float(lines[1].split()[1]) > 0.5
+
+
+def test_metric(tmp_path, capsys):
+    file = tmp_path / "metric.json"
+    results = metric.main(["iris", "--rows", "60", "--noise", "3", "--json", str(file)])
+    assert json.loads(file.read_text()) == results
+    assert set(results) == set(metric.MODELS)
+    assert results["ML3"]["None"]["iris"]["weighed"] == 0
+    assert results["ML3"]["diagonal"]["iris"]["weighed"] == 1
+    assert 0 <= results["SAPL"]["auto"]["iris"]["error"] < 20
+    assert "time" in capsys.readouterr().out

@@ -23,7 +23,8 @@ from loclin.fitting.mapped import in_metric
 from loclin.fitting.probability import best_log_loss
 from loclin.fitting.strength import FEW_ROWS, FOLDS, Trial, part_of, short_fit
 
-ROUNDS = 2
+ROUNDS = 4
+_WHOLE_ROUNDS = 2
 MOST_ROWS = 4000  # that short fits learn from, and as many that tell whether it was worth it
 MOST_FEATURES = 2000  # of a whole metric, the time of which grows with their cube, and of "auto"
 _GRADIENT_ROWS = 2000  # whose gradients are looked at
@@ -94,23 +95,31 @@ def root_of(products: Floats, X: Matrix) -> Floats | None:
     return root * math.sqrt(mean_squared_norm(X) / norm2) if norm2 > 0 else None
 
 
-def next_root(model: Any, rows: Rows, whole: bool) -> tuple[Floats | None, Any]:
-    """Return the root of the metric by a fitted model's gradients, and their products."""
+def products_of(model: Any, rows: Rows, whole: bool) -> Floats:
+    """Return the products of a fitted model's gradients at some of the rows, with a trace of 1."""
     some = slice(None, None, -(-len(rows.y) // _GRADIENT_ROWS))
     codes = model._codes(rows.X[some])
-    products = gradient_products(codes, model.local_coef_, rows.weights[some], whole=whole)
-    return root_of(products, rows.X), products
+    found = gradient_products(codes, model.local_coef_, rows.weights[some], whole=whole)
+    trace = found.trace() if whole else found.sum()
+    return found / trace if trace > 0 else found
+
+
+def refit(model: Any, rows: Rows, root: Floats | None, trial: Trial, seed: int) -> Any:
+    """Return a short fit of the model in a metric."""
+    tried = copy(model)
+    tried._root = root
+    return short_fit(tried, rows, trial.n_learning, seed)
 
 
 def learned_root(model: Any, rows: Rows, trial: Trial, seed: int, whole: bool) -> Floats | None:
     """Return the root of the metric after all rounds, by short fits to some of the rows."""
     by_class = np.argsort(rows.y, kind="stable")[:: -(-len(rows.y) // MOST_ROWS)]
     first = np.unique(rows.y, return_index=True)[1]
-    some = part_of(rows, np.union1d(by_class, first))
-    for _ in range(ROUNDS):
-        fitted = short_fit(model, some, trial.n_learning, seed)
-        model._root, _ = next_root(fitted, some, whole)
-    return model._root
+    some, root = part_of(rows, np.union1d(by_class, first)), None
+    for _ in range(_WHOLE_ROUNDS if whole else ROUNDS):
+        fitted = refit(model, some, root, trial, seed)
+        root = root_of(products_of(fitted, some, whole), some.X)
+    return root
 
 
 def splits(y: NDArray[Any], seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -128,20 +137,33 @@ def splits(y: NDArray[Any], seed: int) -> Iterator[tuple[NDArray[np.intp], NDArr
 def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | None:
     """Return the root of the diagonal metric, the mean of all folds; None for the plain one.
 
-    It is taken where it lowers the log loss of the rows held out; errors tell less of so few rows.
+    Rounds go on while the log loss of the rows held out falls; errors tell less of so few rows.
     """
-    products: Any = 0.0
-    fall = 0.0  # of the log loss
-    for train, test in splits(rows.y, seed):
-        learned, held_out = part_of(rows, train), part_of(rows, test)
-        tried, fitted = copy(model), short_fit(model, learned, trial.n_learning, seed)
-        plain = best_log_loss(fitted, held_out)
-        for _ in range(ROUNDS):
-            tried._root, found = next_root(fitted, learned, whole=False)
-            fitted = short_fit(tried, learned, trial.n_learning, seed)
-        fall += rows.weights[test].sum() * (plain - best_log_loss(fitted, held_out))
-        products = products + found / (found.sum() or 1.0)
-    return root_of(products, rows.X) if fall > 0 else None
+    parts = [(part_of(rows, train), part_of(rows, test)) for train, test in splits(rows.y, seed)]
+    fitted = [refit(model, learned, None, trial, seed) for learned, _ in parts]
+    least, chosen = held_out_loss(fitted, parts), None
+    for _ in range(ROUNDS if parts else 0):
+        products = [
+            products_of(one, learned, whole=False)
+            for one, (learned, _) in zip(fitted, parts, strict=True)
+        ]
+        fitted = [
+            refit(model, learned, root_of(found, learned.X), trial, seed)
+            for found, (learned, _) in zip(products, parts, strict=True)
+        ]
+        loss = held_out_loss(fitted, parts)
+        if not loss < least:
+            break
+        least, chosen = loss, root_of(np.mean(products, axis=0), rows.X)
+    return chosen
+
+
+def held_out_loss(fitted: list[Any], parts: list[tuple[Rows, Rows]]) -> float:
+    """Return the log loss of the rows held out, summed, each part at its best temperature."""
+    return sum(
+        float(held_out.weights.sum()) * best_log_loss(one, held_out)
+        for one, (_, held_out) in zip(fitted, parts, strict=True)
+    )
 
 
 def stronger(model: Any) -> dict[str, Any]:
