@@ -80,13 +80,12 @@ class LLSVMClassifier(LocallyLinearClassifier):
         ``1 / (n_samples * alpha)``. The chosen value is `alpha_`.
     metric : {"diagonal", "full", "auto"} or None, default=None
         What the penalty and the coding measures by. None counts all features alike. "diagonal"
-        counts each as much as the model uses it: in two short fits, the features of the next are
-        weighed by the gradients of the one before (AGOP, Radhakrishnan et al., 2024). "full" counts
-        their combinations too; rows must be dense, of at most 2,000 features. "auto" takes the
-        diagonal where it lowers the log loss of held-out rows, else None (also with more features,
-        or a frozen coding); it costs about half as much as the fit, of up to 2,000 rows one and a
-        half times as much. Models stay those of the features as given. A stream takes the metric of
-        its first rows ("auto": none), or of the fit before.
+        counts each as much as the model uses it: in short fits, the features of each are weighed by
+        the gradients of the one before (AGOP, Radhakrishnan et al., 2024). "full" counts their
+        combinations too; rows must be dense, of at most 2,000 features. "auto" takes the diagonal
+        where it lowers the log loss of held-out rows, else None (also with more features, or a
+        frozen coding); a fit then takes about twice as long. Models stay those of the features as
+        given. A stream takes the metric of its first rows ("auto": none), or of the fit before.
     penalize_intercept : bool, default=True
         Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
         free, for "sgd" only.
