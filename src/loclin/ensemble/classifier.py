@@ -60,7 +60,7 @@ class LocallyLinearEnsemble(Probabilities, ClassifierMixin, BaseEstimator):
     ----------
     estimators : list of classifiers or None, default=None
         Kinds, unfitted classifiers of this package for one label a row; not changed. None stands
-        for ``[ML3Classifier(), SAPLClassifier()]``.
+        for ``[ML3Classifier(metric="auto"), SAPLClassifier(metric="auto")]``.
     n_folds : int, default=5
         Members of each kind. Error falls with it, less and less, and time rises.
     n_jobs : int or None, default=None
@@ -355,7 +355,7 @@ class LocallyLinearEnsemble(Probabilities, ClassifierMixin, BaseEstimator):
         check_number("n_folds", self.n_folds, Integral, low=2)
         check_n_jobs(self.n_jobs)
         if self.estimators is None:
-            return [ML3Classifier(), SAPLClassifier()]
+            return [ML3Classifier(metric="auto"), SAPLClassifier(metric="auto")]
         kinds = list(self.estimators)
         if not kinds or not all(isinstance(kind, LocallyLinearClassifier) for kind in kinds):
             raise ValueError(
