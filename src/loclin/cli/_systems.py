@@ -178,6 +178,7 @@ def _own_spaces() -> dict[str, dict[str, Any]]:
         "SAPLClassifier": by_anchors,
         "L3MClassifier": {"n_regions": [2, 4, 6, 8, 12], "alpha*n/norm2": loguniform(0.001, 0.3)},
         "LDKLClassifier": {"depth": [2, 3, 4, 5, 6], "alpha*n/norm2": loguniform(0.003, 0.3)},
+        "LMKLClassifier": {"n_models": [5, 10, 20, 40], "alpha*n/norm2": loguniform(0.001, 0.3)},
         "CSVMClassifier": {
             "n_clusters": [8, 16, 32, 64, 128],
             "global_penalty": loguniform(0.1, 3),
