@@ -79,7 +79,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         1, 4, 16 or 64, chosen by 3-fold cross-validation. ``C`` of scikit-learn's ``LinearSVC`` is
         ``1 / (n_samples * alpha)``. The chosen value is `alpha_`.
     metric : {"diagonal", "full", "auto"} or None, default=None
-        What the penalty and the coding measures by. None counts all features alike. "diagonal"
+        By what the penalty and the coding measure. None counts all features alike. "diagonal"
         counts each as much as the model uses it: in short fits, the features of each are weighed by
         the gradients of the one before (AGOP, Radhakrishnan et al., 2024). "full" counts their
         combinations too; rows must be dense, of at most 2,000 features. "auto" takes the diagonal

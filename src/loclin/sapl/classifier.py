@@ -88,7 +88,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, chosen by
         3-fold cross-validation.
     metric : {"diagonal", "full", "auto"} or None, default=None
-        What the penalty and the distances to anchors measures by. None counts all features alike.
+        By what the penalty and the distances to anchors measure. None counts all features alike.
         "diagonal" counts each as much as the model uses it: in short fits, the features of each are
         weighed by the gradients of the one before (AGOP, Radhakrishnan et al., 2024). "full" counts
         their combinations too; rows must be dense, of at most 2,000 features. "auto" takes the
