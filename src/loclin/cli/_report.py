@@ -40,7 +40,9 @@ CHANCE = 0.1  # a difference with a p-value above this may be chance
 FASTER = 2.0  # a less accurate model must be so many times faster to be worth a word
 FRONT_MEANS = "on the front: no other row is at least as accurate and as fast, and better in one"
 
-FIT_MEANS = "fit s: one fit with the parameters found, tuning and compiling not included"
+FIT_MEANS = (
+    "fit s: one fit with the parameters found, in seconds of the processor; tuning not included"
+)
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def how_measured(report: Report) -> list[str]:
         "Features are standardised in the pipeline (sparse ones divided by their largest absolute "
         "value), except for trees. Times and sizes are of the whole pipeline.",
         f"Threads for each fit and prediction: {settings.threads or 'all'} (--threads). Models "
-        f"tuned at once: {settings.jobs} (--jobs); what was timed ran alone.",
+        f"tuned at once: {settings.jobs} (--jobs); while predictions were timed, others waited.",
         *(
             [
                 f"A model that took more than {settings.time_limit:g} s in all was ended "

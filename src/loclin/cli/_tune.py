@@ -126,6 +126,8 @@ def tune(
     rows = _tuning_rows(system, X, y, shape, settings, spent)
     X, y = (X, y) if len(rows) == len(y) else (X[rows], y[rows])
     folds = _folds(y, settings)
+    if not system.space:
+        folds = folds[:1]  # nothing to choose: it tells the time of the last fit
     best: tuple[list[_Fold], Mapping[str, Any]] | None = None
     bests: list[float] = []  # the best error after each candidate
     failures = []

@@ -423,7 +423,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMix
         alpha = None if isinstance(self.alpha, str) else float(self.alpha)
         with threads_for(stream.products), _overflow_is_checked():
             objective = stream.learn(rows, alpha, self._batch_size(stream.n_seen + len(rows.y)))
-        self._adopt(stream.result(final=True))
+            self._adopt(stream.result(final=True))
         self._kept, self._unfinished = stream.kept, None
         self._take_temperatures(before)
         self.n_iter_ = 1
@@ -468,7 +468,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMix
                 stopping = True
                 break
         self.n_iter_ = len(self.objective_)
-        self._adopt(procedure.result(final=True))
+        with _overflow_is_checked():
+            self._adopt(procedure.result(final=True))
         check_learned(self)
         self._kept, self._unfinished = procedure.kept, None
         if not stopping:
