@@ -40,9 +40,7 @@ CHANCE = 0.1  # a difference with a p-value above this may be chance
 FASTER = 2.0  # a less accurate model must be so many times faster to be worth a word
 FRONT_MEANS = "on the front: no other row is at least as accurate and as fast, and better in one"
 
-FIT_MEANS = (
-    "fit s: one fit with the parameters found, in seconds of the processor; tuning not included"
-)
+FIT_MEANS = "fit s: one fit with the parameters found, without tuning, in processor seconds"
 
 
 @dataclass(frozen=True)
