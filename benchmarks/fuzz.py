@@ -51,6 +51,9 @@ class Broken(Exception):
     """A promise that was not kept."""
 
 
+METRICS = [None, None, "diagonal", "auto", "full"]
+
+
 def _options(rng: np.random.Generator, **options: Any) -> dict[str, Any]:
     """Draw one of the values of each parameter."""
     return {name: values[rng.integers(len(values))] for name, values in options.items()}
@@ -74,7 +77,7 @@ def _ml3(rng: np.random.Generator, far_apart: bool) -> Any:
     own = _options(
         rng, n_models=[1, 2, 5], p=[1.0, 1.5, 2.0, 4.0], init=["random", "kmeans"],
         loss=["hinge", "squared_hinge", "logistic"], revive=[True, False],
-        penalize_intercept=[True, False],
+        penalize_intercept=[True, False], metric=METRICS,
     )  # fmt: skip
     return loclin.ML3Classifier(**own)
 
@@ -83,6 +86,7 @@ def _llsvm(rng: np.random.Generator, far_apart: bool) -> Any:
     own = _options(
         rng, loss=["hinge", "squared_hinge"], bias=["local", "global"],
         solver=["sgd", "sgd", "dual_cd"], multi_class=["ovr", "ovr", "crammer_singer"],
+        metric=METRICS,
     )  # fmt: skip
     if not far_apart:
         own |= _options(rng, weights=["linear", "constant"])
@@ -94,6 +98,7 @@ def _sapl(rng: np.random.Generator, far_apart: bool) -> Any:
     own = _options(
         rng, n_anchors=[None, 3, 9], n_neighbors=[1, 3], share_anchors=[True, False],
         loss=["hinge", "squared_hinge", "logistic"], penalize_intercept=[True, False],
+        metric=METRICS,
     )  # fmt: skip
     if not far_apart:
         own |= _options(rng, weights=["linear", "constant"], bandwidth=["auto", 1e-300, 1.0, 1e300])
