@@ -194,8 +194,8 @@ def test_fuzz_sees_what_is_broken(monkeypatch):
         return self.classes_[np.zeros(X.shape[0], int)]
 
     monkeypatch.setattr(ML3Classifier, "predict", wrong)
-    broken = [fuzz.run_case(0, number)[2] for number in range(30)]
-    assert any("arg max" in (failure or "") for failure in broken)
+    failures = (fuzz.run_case(0, number)[2] for number in range(200))  # one in nine draws ML3
+    assert any("arg max" in (failure or "") for failure in failures)
 
 
 def test_many_rows(capsys):
