@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -26,12 +26,12 @@ from loclin.fitting.checks import (
     check_weights,
 )
 from loclin.fitting.probability import (
-    Probabilities,
     StreamedTemperature,
     smoothing_of,
     spread,
     temperature_of,
 )
+from loclin.fitting.scored import Scored
 from loclin.fitting.targets import classes_of_stream, find_classes, in_classes
 from loclin.ml3 import ML3Classifier
 from loclin.sapl import SAPLClassifier
@@ -41,7 +41,7 @@ _MOST_SCORED = 500  # rows of a call
 _READ: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 
 
-class LocallyLinearEnsemble(Probabilities, ClassifierMixin, BaseEstimator):
+class LocallyLinearEnsemble(Scored, BaseEstimator):
     """Mean score of several locally linear classifiers: the one to start with where error counts.
 
     Each kind of classifier is fitted `n_folds` times, each time without one fold of the rows and
@@ -250,39 +250,6 @@ class LocallyLinearEnsemble(Probabilities, ClassifierMixin, BaseEstimator):
         self._n_seen += len(labels)
         return self
 
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Scores of the rows: (n,) for two classes (positive for the second), else (n, n_classes).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        rows = self._validate_new(X)
-        shape = (rows.shape[0],) if len(self.classes_) == 2 else (rows.shape[0], len(self.classes_))
-        scores = np.zeros(shape, rows.dtype)
-        for member, factor in self._factors():
-            scores += rows.dtype.type(factor) * member.decision_function(rows)
-        return scores
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Class labels of the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        found = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[found]
-
     def local_weights(self, X: ArrayLike) -> NDArray[Any]:
         """Return the code of each row: how much each local model counts there.
 
@@ -343,11 +310,6 @@ class LocallyLinearEnsemble(Probabilities, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "members_")
         parts = [factor * self._by_scorer(one.intercept_) for one, factor in self._factors()]
         return np.sum(parts, axis=0)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     # How it is done.
 
@@ -434,6 +396,15 @@ class LocallyLinearEnsemble(Probabilities, ClassifierMixin, BaseEstimator):
         self._streamed = known.after(self.decision_function(rows[few]), labels[few], weights[few])
         self.temperature_ = self._streamed.temperature
         self.smoothing_ = smoothing_of(self._streamed.n_rows)
+
+    def _scores_of(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
+        rows = self._validate_new(X)
+        scores = np.zeros((rows.shape[0], 1 if len(self.classes_) == 2 else len(self.classes_)),
+                          rows.dtype)  # fmt: skip
+        for member, factor in self._factors():
+            of_member = member.decision_function(rows).reshape(scores.shape)
+            scores += rows.dtype.type(factor) * of_member
+        return scores
 
     def _factors(self) -> Iterator[tuple[Any, float]]:
         """Yield members that count, and what their scores are multiplied by."""

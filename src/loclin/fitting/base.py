@@ -15,7 +15,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -23,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from loclin.engine.data import Rows
 from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
 from loclin.engine.schedule import auto_alpha
-from loclin.engine.scores import combine_models, difference, winners
+from loclin.engine.scores import combine_models
 from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import atomic
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
@@ -36,8 +35,8 @@ from loclin.fitting.checks import (
 from loclin.fitting.iterations import accuracy_with, check_learned, warn_of_gap
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
 from loclin.fitting.metric import chosen_metric
-from loclin.fitting.probability import Probabilities
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh
+from loclin.fitting.scored import Scored
 from loclin.fitting.stored import Stored, go_on, so_far
 from loclin.fitting.strength import Trial, chosen_factor
 from loclin.fitting.targets import (
@@ -61,7 +60,7 @@ def _can_stream(classifier: LocallyLinearClassifier) -> bool:
     return True
 
 
-class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMixin, Stored, ABC):
+class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     """Abstract locally linear classifier.
 
     A model supplies the checks of its parameters, where its procedures start, its scores and its
@@ -237,33 +236,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMix
             self._learn(rows)
         return self
 
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Scores of the rows: (n,) for two classes (positive for the second), else (n, n_classes).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        return self._decisions(self._scores_of(X))
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Class labels of the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        found = winners(self._scores_of(X, ranks=True), self._multilabel)
-        return found if self._multilabel else self.classes_[found]
-
     def local_weights(self, X: ArrayLike) -> Any:
         """Return the code of each row: how much each local model counts there.
 
@@ -301,7 +273,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMix
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = self._takes_indicator
         return tags
 
@@ -345,10 +316,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, Probabilities, ClassifierMix
 
     def _class_weights(self, labels: NDArray[Any] | None) -> NDArray[Any] | None:
         return class_weights(self.class_weight, self.classes_, labels, self._multilabel)
-
-    def _decisions(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
-        """Scorers to decisions, on axis 1: several labels have one scorer each."""
-        return by_scorer if self._multilabel else difference(by_scorer, len(self.classes_))
 
     def _strength(self, norm2: float, n_samples: float) -> float:
         """Return the L2 strength: the one given, or the rule's times the factor chosen."""

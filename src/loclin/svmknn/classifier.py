@@ -9,14 +9,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from loclin.anchors import clipped
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.rows import compiled_form
-from loclin.engine.scores import winners
 from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import (
     canonical,
@@ -25,8 +24,9 @@ from loclin.fitting.checks import (
     check_n_jobs,
     check_number,
 )
-from loclin.fitting.probability import Probabilities, smoothing_of, temperature_of
+from loclin.fitting.probability import smoothing_of, temperature_of
 from loclin.fitting.rows import weigh
+from loclin.fitting.scored import Scored
 from loclin.fitting.targets import class_weights, find_classes
 from loclin.svmknn.kernels import score_rows, solve_sets
 
@@ -45,7 +45,7 @@ class Neighbourhoods(NamedTuple):
     scores: NDArray[np.float64]  # shape: (n_rows, s)
 
 
-class SVMKNNClassifier(Probabilities, ClassifierMixin, BaseEstimator):
+class SVMKNNClassifier(Scored, BaseEstimator):
     """A linear SVM on the nearest training rows of every row that is asked: SVM-KNN.
 
     `fit` keeps the rows. For a row x the k nearest of them are found; if all have one label, that
@@ -181,33 +181,6 @@ class SVMKNNClassifier(Probabilities, ClassifierMixin, BaseEstimator):
         self._calibrate_by_rows_left_out()
         return self
 
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Scores of the rows: (n,) for two classes (positive for the second), else (n, n_classes).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        return self._decisions(self._scores(self._validate_new(X)))
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Class labels of the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        found = winners(self._scores(self._validate_new(X)))
-        return self.classes_[found]
-
     def local_model(self, X: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the linear model that acts at each row: the SVM of its neighbours.
 
@@ -252,11 +225,6 @@ class SVMKNNClassifier(Probabilities, ClassifierMixin, BaseEstimator):
         """
         return self._nearest(self._validate_new(X), self.n_neighbors_)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickles: the search for neighbours is built anew from the rows."""
         state: dict[str, Any] = super().__getstate__()
@@ -295,10 +263,8 @@ class SVMKNNClassifier(Probabilities, ClassifierMixin, BaseEstimator):
     def _n_scorers(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
-    def _decisions(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
-        return by_scorer[:, 0] if self._n_scorers == 1 else by_scorer
-
-    def _scores(self, rows: Matrix) -> Floats:
+    def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
+        rows = self._validate_new(X)
         scores = np.empty((rows.shape[0], self._n_scorers), rows.dtype)
         for some, near in self._neighbourhoods(rows):
             scores[some] = near.scores

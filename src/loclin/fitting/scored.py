@@ -1,0 +1,58 @@
+"""From scores to decisions, labels and probabilities, for every classifier of the package."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+
+from loclin.engine.scores import difference, winners
+from loclin.fitting.probability import Probabilities
+
+
+class Scored(Probabilities, ClassifierMixin):
+    """A classifier by scores, of dense or sparse rows; `_scores_of` supplies them."""
+
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def _scores_of(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
+        """Score of every scorer (n, s), of rows as they are given; `ranks`: their order will do."""
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Scores of the rows: (n,) for two classes (positive for the second), else (n, n_classes).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return self._decisions(self._scores_of(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Class labels of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        found = winners(self._scores_of(X, ranks=True), self._multilabel)
+        return found if self._multilabel else self.classes_[found]
+
+    def _decisions(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
+        """Scorers to decisions, on axis 1: several labels have one scorer each."""
+        return by_scorer if self._multilabel else difference(by_scorer, len(self.classes_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
