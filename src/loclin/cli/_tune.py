@@ -22,9 +22,10 @@ __all__ = ["Tuned", "tune"]
 PILOT_ROWS = 1000  # data of up to twice as many rows are tuned on all of them, untried
 WANTED = 5  # candidates that the budget should at least allow for
 HOPELESS = 3.0  # standard errors behind the best, at which a candidate is dropped
-# The search ends where so many candidates in a row have not brought the best error down by this share
-# of its standard error. On digits, cancer and wine, SVC, kNN and LinearSVC end where 40 candidates
-# do, but for SVC on cancer (1.41 for 1.17 %, standard error 0.5); 12 cost kNN up to 0.9 points.
+# The search ends where so many candidates in a row have not brought the best error down by this
+# share of its standard error. On digits, cancer and wine, SVC, kNN and LinearSVC end where 40
+# candidates do, but for SVC on cancer (1.41 for 1.17 %, standard error 0.5); 12 cost kNN up to 0.9
+# points.
 STILL = 20
 MOVED = 0.25
 
