@@ -79,7 +79,7 @@ if folder and (Path(folder) / "flowers5_inceptionv3.npz").exists():
     flowers = load("flowers5_inceptionv3")
     X = StandardScaler().fit_transform(flowers.X_train)
     y = np.asarray(flowers.class_names)[np.unique(flowers.y_train, return_inverse=True)[1]]
-    model = USSVMClassifier(8, n_nonzero=4, max_iter=30, random_state=0).fit(X, y)
+    model = USSVMClassifier(8, n_nonzero=4, random_state=0).fit(X, y)
     print(f"flowers: accuracy {model.score(X, y):.3f}, an atom in {model.atom_usage()} classes")
     fig, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     show_codes(model, axes[0])

@@ -113,7 +113,7 @@ def choose(models: list[Any], split: Split) -> tuple[Any, float]:
 def transfer(variant: str, split: Split, seed: int) -> dict[str, list[float]]:
     """Mean average precision by number of nonzeros, over dictionaries of other classes."""
     models = [
-        USSVMClassifier(m, tol=1e-3, random_state=seed, **VARIANTS[variant]).fit(
+        USSVMClassifier(m, max_iter=100, tol=1e-3, random_state=seed, **VARIANTS[variant]).fit(
             split.X_old, split.y_old
         )
         for m in N_ATOMS
@@ -131,7 +131,9 @@ def joint(variant: str, split: Split, seed: int) -> dict[str, list[float]]:
     """Mean average precision by number of nonzeros, with fewer atoms than classes."""
     found = {}
     for part in (2, 4):
-        model = USSVMClassifier(len(split.new) // part, random_state=seed, **VARIANTS[variant])
+        model = USSVMClassifier(
+            len(split.new) // part, max_iter=100, random_state=seed, **VARIANTS[variant]
+        )
         model.fit(split.X_old, split.y_old)
         P, P_test = model.transform(split.X), model.transform(split.X_test)
         found[f"{variant}, c/{part}"] = [

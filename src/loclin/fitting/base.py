@@ -32,7 +32,7 @@ from loclin.fitting.checks import (
     check_indices,
     check_shared_parameters,
 )
-from loclin.fitting.iterations import accuracy_with, check_learned, warn_of_gap
+from loclin.fitting.iterations import accuracy_with, check_learned, warn_of_end
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
 from loclin.fitting.metric import chosen_metric
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh
@@ -440,5 +440,5 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         check_learned(self)
         self._kept, self._unfinished = procedure.kept, None
         if not stopping:
-            warn_of_gap(procedure.gap, self.max_iter, self.tol)
+            warn_of_end(self, procedure.gap)
         context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **seen)

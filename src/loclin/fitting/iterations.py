@@ -46,15 +46,19 @@ def accuracy_with(classifier: Any, fitted: FittedModel, rows: Rows) -> float:
     return float(np.average(share_right(found, rows.y), weights=rows.weights))
 
 
-def warn_of_gap(gap: float | None, max_iter: int, tol: float) -> None:
-    """Warn where a duality gap is above `tol` after all iterations."""
-    if gap is not None and gap > tol:
-        warnings.warn(
-            f"The duality gap is {gap:.2g} of the objective after max_iter={max_iter} "
-            f"passes, above tol={tol:g}. Scale the features, raise alpha, max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=6,
-        )
+def warn_of_end(classifier: Any, gap: float | None) -> None:
+    """Warn that all iterations were done before the duality gap, or a plateau, was reached."""
+    passes, tol = f"max_iter={classifier.max_iter} iterations", f"tol={classifier.tol:g}"
+    if gap is not None:
+        if gap <= classifier.tol:
+            return
+        told = f"The duality gap is {gap:.2g} of the objective after {passes}, above {tol}."
+        told += " Scale the features, raise alpha, max_iter or tol."
+    else:
+        what = "objective" if not classifier.early_stopping else "held-out accuracy"
+        told = f"The {what} still got better by {tol} when {passes} were done."
+        told += " Raise max_iter or tol."
+    warnings.warn(told, ConvergenceWarning, stacklevel=6)
 
 
 def check_learned(classifier: Any) -> None:

@@ -75,7 +75,7 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[type] = 
     >>> from sklearn.datasets import load_iris
     >>> import loclin.io
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = loclin.ML3Classifier(2, max_iter=5, random_state=0).fit(X, y)
+    >>> model = loclin.ML3Classifier(2, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "iris.loclin")
     ...     loclin.io.save(model, path)

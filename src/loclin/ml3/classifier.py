@@ -67,8 +67,9 @@ class ML3Classifier(LocallyLinearClassifier):
         rows ("auto": none), or of the fit before.
     loss : {"hinge", "logistic"}, default="hinge"
         Loss of the margin. The paper has the hinge.
-    max_iter : int, default=60
-        CCCP iterations (passes over the data) after the starting pass. The paper takes 30.
+    max_iter : int, default=1000
+        Most CCCP iterations (passes over the data) after the starting pass. With the default `tol`
+        most fits need 30 to 100. The paper takes 30.
     round_rows : int or None, default=50_000
         Rows of an iteration where there are more: it takes the next so many of one shuffled pass
         after another, and all iterations together make a pass at least. Codes are then frozen every
@@ -100,7 +101,7 @@ class ML3Classifier(LocallyLinearClassifier):
     penalize_intercept : bool, default=True
         Treat the intercepts as weights of a constant feature 1, as the paper does. False leaves
         them free.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         Stop when the objective (with `early_stopping` the validation accuracy) has not improved by
         this much for `n_iter_no_change` iterations; `average` iterations follow.
     n_iter_no_change : int, default=5
@@ -193,7 +194,7 @@ class ML3Classifier(LocallyLinearClassifier):
         alpha: float | str = "auto",
         metric: str | None = None,
         loss: str = "hinge",
-        max_iter: int = 60,
+        max_iter: int = 1000,
         round_rows: int | None = 50_000,
         batch_size: int | str = "auto",
         init: Any = "random",
@@ -202,7 +203,7 @@ class ML3Classifier(LocallyLinearClassifier):
         s0: float = 1.0,
         revive: bool = True,
         penalize_intercept: bool = True,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         n_iter_no_change: int = 5,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,

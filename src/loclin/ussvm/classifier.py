@@ -80,7 +80,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         First step of an atom; its length.
     block_iter : int, default=10
         Batches that move the codes before as many move the dictionary (the paper's B).
-    max_iter : int, default=100
+    max_iter : int, default=1000
         Most passes over the data. With a given dictionary, most steps of the interior-point method;
         from 8,192 rows on, most rounds, each of which solves the problem of a part of the rows.
     tol : float, default=1e-4
@@ -188,7 +188,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         code_lr: float = 30.0,
         atom_lr: float = 1.0,
         block_iter: int = 10,
-        max_iter: int = 100,
+        max_iter: int = 1000,
         tol: float = 1e-4,
         n_iter_no_change: int = 20,
         batch_size: int | str = "auto",
