@@ -35,7 +35,8 @@ from loclin.sapl.anchors import (
 )
 from loclin.sapl.growth import enough_anchors
 
-_FIRST = 8  # anchors where their number is "auto"
+_FIRST = 8  # anchors, where their number is "auto"
+_USUAL, _MOST = 100, 400  # where it is ours: the paper's number, and that of very many rows
 
 
 class SAPLClassifier(LocallyLinearClassifier):
@@ -57,7 +58,8 @@ class SAPLClassifier(LocallyLinearClassifier):
     Parameters
     ----------
     n_anchors : int, "auto" or None, default=None
-        How many anchors. None takes the paper's 100, or n_samples / 10 if that is less. "auto"
+        How many anchors. None takes the paper's 100, or n_samples / 10 if that is less; of more
+        than 250,000 rows n_samples / 2,500, up to 400 (of a stream by its first rows). "auto"
         begins with a few, splits those whose regions carry most loss and drops those that code
         nothing, until the risk of held-out rows (`validation_fraction`) stops falling; the fit
         starts afresh with the number found.
@@ -268,7 +270,7 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         some = rounds_of(self, rows, rng).some()
-        solvers = self._solvers(some, continued, rng)
+        solvers = self._solvers(some, len(rows.y), continued, rng)
         views, fits = self._views, []
         seen = views(rows.X) if some is rows else None
         for k, (solver, own) in enumerate(zip(solvers, rng.spawn(len(solvers)), strict=True)):
@@ -280,7 +282,7 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
         continued = self._is_fitted()
-        solvers = self._solvers(rows, continued, rng)
+        solvers = self._solvers(rows, len(rows.y), continued, rng)
         streams = [
             SGDStream(solver, own, self._views)
             for solver, own in zip(solvers, rng.spawn(len(solvers)), strict=True)
@@ -294,7 +296,9 @@ class SAPLClassifier(LocallyLinearClassifier):
         whole = parts[0] if self.share_anchors else ByScorer(parts, self.n_jobs)
         return whole if self.weights == "linear" else Constants(whole, n_features)
 
-    def _solvers(self, rows: Rows, continued: bool, rng: np.random.Generator) -> list[SGD]:
+    def _solvers(
+        self, rows: Rows, n_samples: int, continued: bool, rng: np.random.Generator
+    ) -> list[SGD]:
         """One solver for all scorers, or one for each, at the start or at the fit before."""
         if continued:
             self._check_unchanged()
@@ -308,8 +312,12 @@ class SAPLClassifier(LocallyLinearClassifier):
                 solver = self._solver(rows, anchors).set_models(coef[own], intercept[own])
                 solvers.append(solver)
             return solvers
-        n_found = self._grow(rows, rng) if self.n_anchors == "auto" else None
-        coding = self._starting_coding(rows, rng, n_found)
+        found = None
+        if self.n_anchors is None:
+            found = max(_USUAL, min(n_samples // 2500, _MOST))
+        elif self.n_anchors == "auto":
+            found = self._grow(rows, rng)
+        coding = self._starting_coding(rows, rng, found)
         n_solvers = 1 if self.share_anchors else len(self.classes_)
         starts = [self._learned_anchors(rows, coding, AT_REST) for _ in range(n_solvers)]
         self.n_anchors_, self._n_neighbors = len(starts[0].V), starts[0].n_neighbors
@@ -376,7 +384,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             n_anchors = n_anchors or 1  # not used: given anchors are counted
         elif n_anchors is None or first:
             fewest = len(self.classes_) if anchors == "kmeans_per_class" else 1
-            n_anchors = max(fewest, min(first or 100, len(rows.y) // 10))
+            n_anchors = max(fewest, min(first or _USUAL, len(rows.y) // 10))
             n_neighbors = min(n_neighbors, n_anchors)
         return fitted_coding(self._coding(n_anchors, n_neighbors, anchors), rows.X, rows.y, rng)
 
