@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from loclin import SVMKNNClassifier
@@ -137,7 +138,7 @@ def test_rows_with_the_same_neighbours_share_an_svm(sine, monkeypatch):
 
     def spy(X, labels, weights, sets, *rest):
         solved.append(len(sets))
-        real(X, labels, weights, sets, *rest)
+        return real(X, labels, weights, sets, *rest)
 
     monkeypatch.setattr(classifier, "solve_sets", spy)
     many = np.vstack([Z[:5], Z[:5] + 1e-9, Z[:5]])
@@ -157,7 +158,8 @@ def test_optimality_of_hard_problems():
         signs = np.where(np.arange(k) % 2, 1.0, -1.0)
         bounds = 10.0 ** rng.uniform(*((-4, 4), (-20, 4))[turn % 2], k)
         dual, slopes = np.empty(k), np.empty(k)
-        b = solve_svm(Z @ Z.T, signs, bounds, 1e-8, dual, slopes)
+        b, violation = solve_svm(Z @ Z.T, signs, bounds, 1e-8, dual, slopes)
+        assert violation <= 1e-8
         assert abs(dual @ signs) < 1e-9 * bounds.max()
         assert np.isfinite(b)
         assert (dual >= 0).all()
@@ -166,6 +168,13 @@ def test_optimality_of_hard_problems():
         primal = 0.5 * np.sum((Z.T @ (dual * signs)) ** 2) + bounds @ np.maximum(0, 1 - margins)
         value = dual.sum() - 0.5 * np.sum((Z.T @ (dual * signs)) ** 2)
         assert primal - value < 1e-8 * bounds.sum() + 1e-9 * primal
+
+
+def test_svms_that_are_cut_off_warn(sine):
+    X, y, Z = sine
+    model = SVMKNNClassifier(30, alpha=1e-6).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="after 100,000 steps, more than tol=1e-20"):
+        model.set_params(tol=1e-20).predict(Z[:20])
 
 
 def test_temperature_is_of_rows_without_themselves(sine):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any, NamedTuple, Self
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -28,7 +30,7 @@ from loclin.fitting.probability import smoothing_of, temperature_of
 from loclin.fitting.rows import weigh
 from loclin.fitting.scored import Scored
 from loclin.fitting.targets import class_weights, find_classes
-from loclin.svmknn.kernels import score_rows, solve_sets
+from loclin.svmknn.kernels import MOST_STEPS, score_rows, solve_sets
 
 _NEIGHBORS = 50
 _STRENGTH = 0.3  # of "scale"
@@ -75,7 +77,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         Distance that tells neighbours, as `sklearn.neighbors.NearestNeighbors` takes it. The SVM is
         linear in the features whatever it is.
     tol : float, default=1e-3
-        Greatest violation of an SVM's optimality conditions, in units of the margin.
+        Greatest violation of an SVM's optimality conditions, in units of the margin; after 100,000
+        steps a warning gives the one that is left.
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
         Threads of the search for neighbours.
@@ -284,8 +287,16 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         relative = isinstance(self.alpha, str)
         alpha = _STRENGTH if relative else float(self.alpha)
         training = compiled_form(self.X_)
-        solve_sets(training, self.y_, self.weights_, sets, alpha, relative, float(self.tol), duals,
-                   intercepts)  # fmt: skip
+        violation = solve_sets(training, self.y_, self.weights_, sets, alpha, relative,
+                               float(self.tol), duals, intercepts)  # fmt: skip
+        if violation > self.tol:
+            warnings.warn(
+                f"SVMs of neighbours violate their optimality conditions by up to {violation:.2g} "
+                f"after {MOST_STEPS:,} steps, more than tol={self.tol:g}. Scale the features, "
+                "raise alpha or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         scores = np.empty((rows.shape[0], s))
         score_rows(training, compiled_form(rows), sets, set_of, duals, intercepts, scores)
         return Neighbourhoods(sets, set_of, duals, scores)

@@ -18,8 +18,8 @@ from numba.extending import overload
 from loclin.engine.jit import OPTIONS, jit
 from loclin.engine.rows import is_dense
 
-# Pairs that are moved at most: some hundreds are enough, but where rounding forbids the tolerance.
-_MOST_STEPS = 10_000
+# Pairs that are moved at most: some hundreds are enough, but where alpha or the tolerance is small.
+MOST_STEPS = 100_000
 
 
 def products_from(X, origin, rows, Z, row, out):
@@ -106,7 +106,9 @@ def moved(dual, step, bound):
 
 @jit
 def solve_svm(K, signs, bounds, tol, dual, slopes):
-    """Solve the SVM of a few rows by moving pairs of dual variables; return its intercept.
+    """Solve the SVM of a few rows by moving pairs of dual variables.
+
+    Returns its intercept, and the violation of the optimality conditions that is left.
 
     Parameters
     ----------
@@ -121,7 +123,8 @@ def solve_svm(K, signs, bounds, tol, dual, slopes):
     """
     dual[:] = 0.0
     slopes[:] = -1.0
-    for _ in range(_MOST_STEPS):
+    violation = math.inf
+    for _ in range(MOST_STEPS):
         i, j, violation = worst_pair(K, signs, bounds, dual, slopes)
         if j < 0 or violation <= tol:
             break
@@ -133,7 +136,7 @@ def solve_svm(K, signs, bounds, tol, dual, slopes):
         dual[j] = moved(dual[j], -signs[j] * step, bounds[j])
         for t in range(signs.shape[0]):
             slopes[t] += signs[t] * step * (K[t, i] - K[t, j])
-    return intercept_of(signs, bounds, dual, slopes)
+    return intercept_of(signs, bounds, dual, slopes), violation
 
 
 @jit
@@ -156,6 +159,8 @@ def intercept_of(signs, bounds, dual, slopes):
 def solve_sets(X, labels, weights, sets, alpha, relative, tol, duals, intercepts):
     """Solve the SVMs of some sets of rows, one class against the rest.
 
+    Returns the greatest violation of the optimality conditions that is left.
+
     Parameters
     ----------
     X : compiled form of {ndarray, csr} of shape (n, d)
@@ -176,7 +181,7 @@ def solve_sets(X, labels, weights, sets, alpha, relative, tol, duals, intercepts
     """
     n_sets, s, k = duals.shape
     K, bounds, signs = np.empty((k, k)), np.empty(k), np.empty(k)
-    dual, slopes = np.empty(k), np.empty(k)
+    dual, slopes, worst = np.empty(k), np.empty(k), 0.0
     for g in range(n_sets):
         rows, total = sets[g], 0.0
         for i in range(k):
@@ -195,12 +200,14 @@ def solve_sets(X, labels, weights, sets, alpha, relative, tol, duals, intercepts
                 signs[i] = 1.0 if positive else -1.0
                 n_positive += positive
             if 0 < n_positive < k:
-                intercepts[g, y] = solve_svm(K, signs, bounds, tol, dual, slopes)
+                intercepts[g, y], left = solve_svm(K, signs, bounds, tol, dual, slopes)
+                worst = max(worst, left)
                 for i in range(k):
                     duals[g, y, i] = signs[i] * dual[i]
                 continue
             duals[g, y] = 0.0
             intercepts[g, y] = 1.0 if n_positive else (-1.0 if s == 1 else math.nan)
+    return worst
 
 
 @jit
