@@ -201,7 +201,7 @@ def test_fuzz_sees_what_is_broken(monkeypatch):
 def test_many_rows(capsys):
     found = many_rows.measured("ML3", 4000)
     assert found["error %"] < 40
-    assert 2 < found["passes"] < 62
+    assert 2 < found["passes"] < 200
     assert found["seconds"] > 0
     many_rows.main(["--one", "--models", "LL-SVM", "--rows", "4000"])
     assert json.loads(capsys.readouterr().out)["error %"] < 50

@@ -186,7 +186,7 @@ def test_the_gap_bounds_the_suboptimality(coding, loss, tol):
 
 def test_a_fit_that_is_cut_short_says_so_and_knows_its_gap():
     X, y = some_digits(3)
-    with pytest.warns(UserWarning, match="duality gap is .* after max_iter=2 passes") as caught:
+    with pytest.warns(UserWarning, match="duality gap is .* after max_iter=2 iterations") as caught:
         model = dual(OCC, alpha=1e-5, max_iter=2).fit(X, y)
     assert len(caught) == 1
     ours, best = objectives(model, X, y)

@@ -345,7 +345,7 @@ def test_no_warnings_on_ordinary_data(digits):
     X, _, y, _ = digits
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ML3Classifier(max_iter=3, random_state=0).fit(X, y)
+        ML3Classifier(4, random_state=0).fit(X, y)
 
 
 BAD_VALUES = {

@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 import loclin
@@ -467,7 +468,8 @@ def test_more_anchors_than_distinct_rows(kind, share):
     X, y = kind(np.tile([[0.0, 1, 1], [1, 0, 0], [1, 1, 1]], (10, 1))), np.arange(30) % 3
     with pytest.warns(UserWarning, match=r"n_anchors=40 is too large: .*Using n_anchors=3") as seen:
         model = quick(n_anchors=40, n_neighbors=2, share_anchors=share).fit(X, y)
-    assert (len(seen), model.n_anchors_, model.local_coef_.shape) == (1, 3, (3, 3, 3))
+    of_anchors = [one for one in seen if not issubclass(one.category, ConvergenceWarning)]
+    assert (len(of_anchors), model.n_anchors_, model.local_coef_.shape) == (1, 3, (3, 3, 3))
     assert model.score(X, y) == 1
 
 

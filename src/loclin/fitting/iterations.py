@@ -56,7 +56,7 @@ def warn_of_end(classifier: Any, gap: float | None) -> None:
         told += " Scale the features, raise alpha, max_iter or tol."
     else:
         what = "objective" if not classifier.early_stopping else "held-out accuracy"
-        told = f"The {what} still got better by {tol} when {passes} were done."
+        told = f"The {what} had not levelled off ({tol}) when {passes} were done."
         told += " Raise max_iter or tol."
     warnings.warn(told, ConvergenceWarning, stacklevel=6)
 
