@@ -326,6 +326,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(arguments)
+    warnings.simplefilter("ignore", ConvergenceWarning)  # passes are counted
     with pinned_threads(1):
         results = TASKS[args.task]()
     if args.json:

@@ -6,7 +6,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 import loclin.fitting.callbacks
-from loclin import ML3Classifier
+from loclin import LocallyLinearEnsemble, ML3Classifier, SAPLClassifier
+from loclin.callbacks import Checkpoint
 
 try:
     import sklearn.callback as skcallback
@@ -60,6 +61,54 @@ def test_progress_bar(capfd):
     clf = ML3Classifier(2, max_iter=5, random_state=0).set_callbacks(skcallback.ProgressBar())
     clf.fit(X, y)
     assert "ML3Classifier" in capfd.readouterr().out
+
+
+def small_ensemble():
+    kinds = [ML3Classifier(2, max_iter=3), SAPLClassifier(5, 3, max_iter=3)]
+    return LocallyLinearEnsemble(kinds, n_folds=2, random_state=0)
+
+
+class Names:
+    """Writes down the names of the tasks that end."""
+
+    def __init__(self):
+        self.ended = []
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        self.ended.append(context.task_name)
+
+    def teardown(self, estimator, context):
+        pass
+
+
+@needs_callbacks
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_ensemble_tells_of_its_members(n_jobs, capfd):
+    X, y = load_iris(return_X_y=True)
+    names = Names()
+    watched = small_ensemble().set_params(n_jobs=n_jobs)
+    watched.set_callbacks(names, skcallback.ProgressBar()).fit(X, y)
+    assert names.ended == ["member"] * 4 + ["fit"]
+    told = capfd.readouterr().out
+    assert "LocallyLinearEnsemble" in told
+    assert "ML3Classifier" in told, "members tell of their iterations"
+    plain = small_ensemble().fit(X, y)
+    np.testing.assert_array_equal(watched.decision_function(X), plain.decision_function(X))
+    assert not any(hasattr(member, "_skl_callbacks") for member in watched.members_)
+
+
+@needs_callbacks
+def test_an_ensemble_has_no_checkpoint(tmp_path):
+    model = small_ensemble().set_callbacks(Checkpoint(tmp_path / "a.loclin"))
+    with pytest.raises(TypeError, match="LocallyLinearEnsemble has none that it could go on from"):
+        model.fit(*load_iris(return_X_y=True))
+    assert not list(tmp_path.iterdir())
 
 
 @needs_callbacks

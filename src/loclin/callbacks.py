@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loclin import io
+from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.callbacks import CallbackSupportMixin
 from loclin.fitting.checks import check_number
 
@@ -84,6 +85,12 @@ class Checkpoint:
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Write and remove a trial file: what cannot be saved fails now, not in an hour."""
+        if not isinstance(estimator, LocallyLinearClassifier):
+            raise TypeError(
+                "Checkpoint keeps the iterations of one classifier, and "
+                f"{type(estimator).__name__} has none that it could go on from. Save it with "
+                "loclin.io.save once it is fitted."
+            )
         trial = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex[:12]}.trial")
         try:
             io.save(estimator, trial, trusted=self.trusted)

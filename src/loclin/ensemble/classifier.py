@@ -18,6 +18,7 @@ from loclin.engine.data import Floats, Labels, is_sparse
 from loclin.ensemble.selection import select
 from loclin.fitting.atomic import atomic
 from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from loclin.fitting.checks import (
     canonical,
     check_indices,
@@ -41,7 +42,7 @@ _MOST_SCORED = 500  # rows of a call
 _READ: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 
 
-class LocallyLinearEnsemble(Scored, BaseEstimator):
+class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     """Mean score of several locally linear classifiers: the one to start with where error counts.
 
     Each kind of classifier is fitted `n_folds` times, each time without one fold of the rows and
@@ -137,6 +138,7 @@ class LocallyLinearEnsemble(Scored, BaseEstimator):
     # What the user calls.
 
     @atomic
+    @with_callbacks
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the members.
 
@@ -168,21 +170,28 @@ class LocallyLinearEnsemble(Scored, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         folds = self._folds(labels, weights, seed)
         jobs = [(kind, fold) for kind in range(len(kinds)) for fold in range(self.n_folds)]
+        context = self._init_callback_context(max_subtasks=len(jobs), sequential_subtasks=False)
+        context.call_on_fit_task_begin(estimator=self)
 
-        def fit_member(kind: int, fold: int) -> Any:
+        def fit_member(number: int, kind: int, fold: int) -> Any:
             member = self._member(kinds[kind], kind, fold, seed)
             kept = folds != fold
             given = None if sample_weight is None else weights[kept]
-            member.fit(rows[kept], self.classes_[labels[kept]], given)
+            task = context.subcontext(task_name="member", task_id=number)
+            task.call_on_fit_task_begin(estimator=self)
+            with task.propagate_callback_context(member):
+                member.fit(rows[kept], self.classes_[labels[kept]], given)
+            task.call_on_fit_task_end(estimator=self)
             if self.verbose:
                 print(f"{type(self).__name__}: {type(member).__name__} {fold + 1}/{self.n_folds}")
             return member
 
         self.members_ = Parallel(self.n_jobs, prefer="threads")(
-            delayed(fit_member)(*job) for job in jobs
+            delayed(fit_member)(number, *job) for number, job in enumerate(jobs)
         )
         self._streamed, self._n_seen = StreamedTemperature(), len(labels)
         self._weigh(rows, labels, weights, folds)
+        context.call_on_fit_task_end(estimator=self)
         return self
 
     @atomic

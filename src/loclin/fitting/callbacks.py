@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 try:
@@ -19,6 +20,9 @@ except ImportError:
 
         def call_on_fit_task_end(self, **kwargs: Any) -> bool:
             return False
+
+        def propagate_callback_context(self, estimator: Any) -> AbstractContextManager[None]:
+            return nullcontext()
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in for ``sklearn.callback.CallbackSupportMixin``; has no ``set_callbacks``."""
