@@ -90,7 +90,9 @@ def test_root_is_that_of_the_metric_and_keeps_the_norm():
     assert np.mean((X @ root) ** 2) == pytest.approx(np.mean(X**2))
     weights = metric.root_of(np.diag(products), X)
     np.testing.assert_allclose(weights / weights[0], (np.diag(products) / products[0, 0]) ** 0.25)
-    assert metric.root_of(np.zeros(D), X) is None
+    for nothing in (0.0, np.nan, np.inf):
+        assert metric.root_of(np.full(D, nothing), X) is None
+        assert metric.root_of(np.full((D, D), nothing), X) is None
 
 
 @pytest.mark.parametrize("multiplier", [1.0, 0.5])

@@ -177,6 +177,19 @@ def test_svms_that_are_cut_off_warn(sine):
         model.set_params(tol=1e-20).predict(Z[:20])
 
 
+@pytest.mark.filterwarnings("ignore:SVMs of neighbours:sklearn.exceptions.ConvergenceWarning")
+def test_rows_that_contradict_one_another_without_a_penalty():
+    """Their dual variables grow without bound, but for the least strength."""
+    rng = np.random.default_rng(0)
+    X = np.repeat((1e3 * rng.standard_normal((20, 3))).astype(np.float32), 2, axis=0)
+    y = np.arange(40) % 2
+    model = SVMKNNClassifier(20, alpha=1e-300).fit(X, y)
+    coef, intercept = model.local_model(X)
+    assert np.isfinite(coef).all()
+    assert np.isfinite(intercept).all()
+    assert np.isfinite(model.decision_function(X)).all()
+
+
 def test_temperature_is_of_rows_without_themselves(sine):
     X, y, _ = sine
     model = SVMKNNClassifier(10).fit(X, y)

@@ -73,7 +73,7 @@ def gradient_products(codes: Any, coef: Floats, weights: Floats, *, whole: bool)
 
 
 def root_of(products: Floats, X: Matrix) -> Floats | None:
-    """Return the root of the metric by these products; None where there are no gradients.
+    """Return the root of the metric by these products; None where gradients tell none.
 
     It leaves the rows the mean squared norm that they have, so that steps, the bandwidth and the
     rule for alpha stay what they are.
@@ -84,9 +84,11 @@ def root_of(products: Floats, X: Matrix) -> Floats | None:
         float64.
     X : {ndarray, csr} of shape (n, d)
     """
+    if not np.isfinite(products).all():  # the fit itself will say what overflows
+        return None
     values, vectors = (products, None) if products.ndim == 1 else np.linalg.eigh(products)
     largest = float(values.max())
-    if not 0 < largest < np.inf:
+    if largest <= 0:
         return None
     strengths = np.maximum(np.maximum(values / largest, 0.0) ** _POWER, _LEAST)
     root = strengths if vectors is None else (vectors * strengths) @ vectors.T

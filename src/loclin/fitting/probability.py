@@ -154,10 +154,12 @@ def smoothing_of(n_rows: float) -> float:
 def _held_out(classifier: Any, rows: Rows, seed: int) -> tuple[NDArray[np.intp], Floats]:
     """Return rows, and what short fits that did not see them say of them."""
     short, trial = copy(classifier), classifier._trial(rows)
-    n_iterations = min(trial.n_calibrating, classifier.max_iter)
+    splits = list(_splits(rows, seed))
+    n_iterations = trial.n_calibrating * (trial.longer if len(splits) == 1 else 1)
+    n_iterations = min(n_iterations, classifier.max_iter)
     vars(short).update(trial.parameters)
     tests, decisions = [], []
-    for train, test in _splits(rows, seed):
+    for train, test in splits:
         fitted = short_fit(short, part_of(rows, train), n_iterations, seed)
         tests.append(test)
         decisions.append(_decisions(fitted, rows.X[test]))

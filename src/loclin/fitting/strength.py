@@ -43,6 +43,9 @@ class Trial(NamedTuple):
         Of the folds.
     n_calibrating : int, default=8
         Iterations of the fits whose held-out scores tell the temperature.
+    longer : int, default=1
+        Times as many, where rows suffice for one such fit: the more a fit knows its rows by heart,
+        the less its scores are worth elsewhere.
     n_learning : int, default=4
         Iterations of the fits whose gradients tell the metric.
     in_metric : bool, default=True
@@ -54,6 +57,7 @@ class Trial(NamedTuple):
     goes_on: bool = True
     most_draws: int = 1
     n_calibrating: int = 8
+    longer: int = 1
     n_learning: int = 4
     in_metric: bool = True
 

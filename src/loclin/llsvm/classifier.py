@@ -293,14 +293,18 @@ class LLSVMClassifier(LocallyLinearClassifier):
 
     def _trial(self, rows: Rows) -> Trial:
         if self.coding is not None:
-            return Trial({}, in_metric=not isinstance(self.coding, FrozenEstimator))
+            return Trial({}, longer=2, in_metric=not isinstance(self.coding, FrozenEstimator))
         # the anchors of all rows: they know no labels
         metric = LinearMap(root=self._root)
-        coding = _default_coding(len(rows.y)).set_params(random_state=self._seed())
-        coding.fit(metric.of_matrix(rows.X))
+        if self._is_fitted():
+            coding = self.coding_
+        else:
+            coding = _default_coding(len(rows.y)).set_params(random_state=self._seed())
+            coding.fit(metric.of_matrix(rows.X))
         if self.metric is None:
-            return Trial({"coding": FrozenEstimator(coding)})
-        return Trial({"coding": coding.set_params(anchors=metric.back(coding.anchors_, -1))})
+            return Trial({"coding": FrozenEstimator(coding)}, longer=2)
+        anchors = metric.back(coding.anchors_, -1)
+        return Trial({"coding": clone(coding).set_params(anchors=anchors)}, longer=2)
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         whole = self.solver == "dual_cd"

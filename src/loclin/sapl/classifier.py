@@ -36,6 +36,7 @@ from loclin.sapl.anchors import (
 from loclin.sapl.growth import enough_anchors
 
 _FIRST = 8  # anchors, where their number is "auto"
+_CODING_ROWS = 2500  # of the anchors of short fits
 _USUAL, _MOST = 100, 400  # where it is ours: the paper's number, and that of very many rows
 
 
@@ -360,11 +361,13 @@ class SAPLClassifier(LocallyLinearClassifier):
     def _trial(self, rows: Rows) -> Trial:
         parameters: dict[str, Any] = {"n_anchors": None} if self.n_anchors == "auto" else {}
         if self.n_anchors is None and self.anchors == "kmeans":
-            # the anchors of all rows: they know no labels
+            # the anchors of all rows, or of enough: they know no labels
             metric, rng = LinearMap(root=self._root), np.random.default_rng(self._seed())
-            coding = self._starting_coding(metric.of_rows(rows), rng)
+            some = slice(None, None, -(-len(rows.y) // _CODING_ROWS))
+            few = Rows(rows.X[some], rows.y[some], rows.weights[some])
+            coding = self._starting_coding(metric.of_rows(few), rng)
             parameters["anchors"] = metric.back(coding.anchors_, -1)
-        return Trial(parameters)
+        return Trial(parameters, longer=2)
 
     def _schedule(self, solver: SGD, some: Rows, n_samples: int) -> None:
         """Set alpha, and the step that follows from it, by the norms of some of the rows."""

@@ -71,8 +71,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         where there are fewer. None takes 50, or all if there are fewer. Tune it.
     alpha : float or "scale", default="scale"
         L2 strength, above 0. "scale" takes 0.3 times the mean squared distance of the neighbours to
-        their mean, over their number, anew for each neighbourhood. ``C`` of scikit-learn's ``SVC``
-        is ``1 / (n_neighbors * alpha)``.
+        their mean, over their number, anew for each neighbourhood; 1e-9 times that is the least.
+        ``C`` of scikit-learn's ``SVC`` is ``1 / (n_neighbors * alpha)``.
     metric : str or callable, default="euclidean"
         Distance that tells neighbours, as `sklearn.neighbors.NearestNeighbors` takes it. The SVM is
         linear in the features whatever it is.
@@ -212,7 +212,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
                 x = rows[[row]].toarray()[0] if is_sparse(rows) else rows[row]
                 intercept[row] = near.scores[at] - coef[row] @ x
         dtype = rows.dtype
-        return self._decisions(coef.astype(dtype)), self._decisions(intercept.astype(dtype))
+        return self._decisions(within(dtype, coef)), self._decisions(within(dtype, intercept))
 
     def neighbors(self, X: ArrayLike) -> NDArray[np.intp]:
         """Return the training rows, as places in `X_`, that the SVM of each row is learned from.
@@ -270,7 +270,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         rows = self._validate_new(X)
         scores = np.empty((rows.shape[0], self._n_scorers), rows.dtype)
         for some, near in self._neighbourhoods(rows):
-            scores[some] = near.scores
+            scores[some] = within(rows.dtype, near.scores)
         return scores
 
     def _neighbourhoods(self, rows: Matrix) -> Iterator[tuple[slice, Neighbourhoods]]:
@@ -313,6 +313,22 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         labels, weights = self.y_[some], self.weights_[some]
         self.temperature_ = temperature_of(self._decisions(scores), labels, weights)
         self.smoothing_ = smoothing_of(len(some))
+
+
+def within(dtype: Any, values: Floats) -> Floats:
+    """Return values that all are numbers of the type.
+
+    Raises
+    ------
+    ValueError
+        If one is too large.
+    """
+    if not (np.abs(values) <= np.finfo(dtype).max).all():
+        raise ValueError(
+            f"The SVMs of neighbours overflow in {dtype}. Scale the features first, for example "
+            "with make_pipeline(StandardScaler(), ...), or raise alpha."
+        )
+    return values.astype(dtype, copy=False)
 
 
 def without(nearest: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -20,6 +20,9 @@ from loclin.engine.rows import is_dense
 
 # Pairs that are moved at most: some hundreds are enough, but where alpha or the tolerance is small.
 MOST_STEPS = 100_000
+# Least strength, in units of the rows' mean squared deviation over k: dual variables of rows that
+# contradict one another grow to its inverse, and their sums lose as many digits.
+_WEAKEST = 1e-9
 
 
 def products_from(X, origin, rows, Z, row, out):
@@ -170,7 +173,8 @@ def solve_sets(X, labels, weights, sets, alpha, relative, tol, duals, intercepts
     sets : ndarray of shape (n_sets, k)
         Rows of X.
     alpha : float
-        L2 strength; if `relative`, in units of the rows' mean squared deviation over k.
+        L2 strength, 1e-9 at least of the rows' mean squared deviation over k; if `relative`, in
+        units of that.
     relative : bool
     tol : float
         See `solve_svm`.
@@ -187,10 +191,10 @@ def solve_sets(X, labels, weights, sets, alpha, relative, tol, duals, intercepts
         for i in range(k):
             products_from(X, rows[0], rows, X, rows[i], K[i])
             total += weights[rows[i]]
-        strength = alpha
-        if relative:
-            deviation = (np.trace(K) - K.sum() / k) / k
-            strength *= deviation / k if deviation > 0 else 1.0
+        strength, deviation = alpha, (np.trace(K) - K.sum() / k) / k
+        if deviation > 0:
+            unit = deviation / k
+            strength = max(alpha * unit if relative else alpha, _WEAKEST * unit)
         for i in range(k):
             bounds[i] = weights[rows[i]] / (strength * total)
         for y in range(s):
