@@ -155,6 +155,18 @@ def test_a_full_disk_is_told_once(home, full_disk):
     assert len(caught) == 1
 
 
+def test_a_full_disk_is_told_though_trials_are_quiet(home, full_disk):
+    module = start(home)
+
+    def trial():
+        with _jit.quiet():
+            warnings.warn("of a trial", stacklevel=1)
+            return module.product(21.0)
+
+    with pytest.warns(_jit.CompileCacheWarning, match="Make room there"):
+        assert trial() == 42
+
+
 def test_no_folder_can_be_written(home, monkeypatch):
     monkeypatch.setattr(_jit._CheckedForm, "_locator_classes", ())
     module = start(home)  # importing says nothing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from loclin.csvm import CSVMClassifier
+from loclin.engine.jit import quiet
 from loclin.l3m import L3MClassifier
 from loclin.ldkl import LDKLClassifier
 from loclin.llsvm import LLSVMClassifier
@@ -63,8 +63,7 @@ def warmup(
             rows = forms[layout](X)
             for n_classes in (2, 3):
                 y = np.digitize(X[:, 0], np.arange(1, n_classes) - n_classes / 2)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of rows that are not to be learned
+                with quiet():  # of rows that are not to be learned
                     model = clone(kind).set_params(**few).fit(rows, y)
                     model.decision_function(rows)
                     model.predict(rows)

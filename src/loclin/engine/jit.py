@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import sha256
 from importlib import metadata
@@ -47,6 +48,17 @@ def _warn(message: str) -> None:
     if not _warned:
         _warned = True
         warnings.warn(message, CompileCacheWarning, stacklevel=2)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Let trials warn of nothing, but of the cache: that comes once in a process."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for one in caught:
+        if issubclass(one.category, CompileCacheWarning):
+            warnings.warn_explicit(str(one.message), one.category, one.filename, one.lineno)
 
 
 @lru_cache

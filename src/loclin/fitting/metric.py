@@ -8,7 +8,6 @@ Radhakrishnan et al., 2024), and their square root is the metric M of the next f
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
+from loclin.engine.jit import quiet
 from loclin.fitting.mapped import in_metric
 from loclin.fitting.probability import best_log_loss
 from loclin.fitting.strength import FEW_ROWS, FOLDS, Trial, part_of, short_fit
@@ -201,8 +201,7 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
         )
     tried, root = copy(model), None
     vars(tried).update(trial.parameters | stronger(model))
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # the fit itself gives them
+    with quiet(), np.errstate(all="ignore"):  # the fit itself warns
         if metric != "auto":
             root = learned_root(tried, rows, trial, seed, metric == "full")
         elif trial.in_metric and n_features <= MOST_FEATURES:

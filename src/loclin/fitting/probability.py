@@ -9,7 +9,6 @@ far away from all others, are predicted well.
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,6 +22,7 @@ from scipy.special import expit, logsumexp, softmax
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Labels, Rows
+from loclin.engine.jit import quiet
 from loclin.fitting.strength import part_of, short_fit
 
 _FOLDS, _FEW_ROWS = 5, 2500  # every row is held out once, where rows are that few
@@ -135,8 +135,7 @@ def held_out_temperature(
             some = np.random.default_rng(seed).choice(len(rows.y), _MOST_ROWS, replace=False)
             some.sort()
             rows = Rows(rows.X[some], rows.y[some], rows.weights[some])
-        with warnings.catch_warnings(), np.errstate(all="ignore"), suppress(ValueError):
-            warnings.simplefilter("ignore")  # the fit itself has given them
+        with quiet(), np.errstate(all="ignore"), suppress(ValueError):  # the fit itself has warned
             test, decisions = _held_out(classifier, rows, seed)
     if not len(test) or not np.isfinite(decisions).all():
         X, y, weights, _ = rows if watched is None else watched

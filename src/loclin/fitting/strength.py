@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from loclin.engine.data import Floats, Rows
+from loclin.engine.jit import quiet
 from loclin.engine.procedure import Descent
 from loclin.engine.scores import block_rows, winners
 from loclin.engine.threads import threads_for
@@ -113,8 +113,7 @@ def chosen_factor(model: Any, rows: Rows, seed: int) -> float:
     folds = RepeatedStratifiedKFold(n_splits=FOLDS, n_repeats=draws, random_state=seed)
     wins = np.zeros((len(FACTORS), len(rows.y)))
     n_products = float(block_rows(1, rows.X.dtype.itemsize)) * rows.X.shape[1]  # of a prediction
-    with threads_for(n_products), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # the fit itself gives them
+    with threads_for(n_products), quiet(), np.errstate(all="ignore"):  # the fit itself warns
         try:
             for train, test in folds.split(rows.y, rows.y):
                 wins[:, test] += fold_wins(model, rows, trial, seed, train, test)
