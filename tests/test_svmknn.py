@@ -178,11 +178,12 @@ def test_svms_that_are_cut_off_warn(sine):
 
 
 @pytest.mark.filterwarnings("ignore:SVMs of neighbours:sklearn.exceptions.ConvergenceWarning")
-def test_rows_that_contradict_one_another_without_a_penalty():
+@pytest.mark.parametrize("repeats", [2, 30])  # 30: all neighbours are one point
+def test_rows_that_contradict_one_another_without_a_penalty(repeats):
     """Their dual variables grow without bound, but for the least strength."""
     rng = np.random.default_rng(0)
-    X = np.repeat((1e3 * rng.standard_normal((20, 3))).astype(np.float32), 2, axis=0)
-    y = np.arange(40) % 2
+    X = np.repeat((1e3 * rng.standard_normal((20, 3))).astype(np.float32), repeats, axis=0)
+    y = np.arange(20 * repeats) % 2
     model = SVMKNNClassifier(20, alpha=1e-300).fit(X, y)
     coef, intercept = model.local_model(X)
     assert np.isfinite(coef).all()

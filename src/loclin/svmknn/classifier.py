@@ -208,7 +208,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
             dual = near.duals[near.set_of]
             for at, row in enumerate(range(some.start, some.stop)):
                 neighbors = self.X_[near.sets[near.set_of[at]]]
-                coef[row] = dual[at] @ (neighbors.toarray() if is_sparse(neighbors) else neighbors)
+                neighbors = neighbors.toarray() if is_sparse(neighbors) else neighbors
+                coef[row] = dual[at] @ (neighbors - neighbors[0])  # dual variables sum to zero
                 x = rows[[row]].toarray()[0] if is_sparse(rows) else rows[row]
                 intercept[row] = near.scores[at] - coef[row] @ x
         dtype = rows.dtype

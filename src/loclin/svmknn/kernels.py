@@ -191,10 +191,11 @@ def solve_sets(X, labels, weights, sets, alpha, relative, tol, duals, intercepts
         for i in range(k):
             products_from(X, rows[0], rows, X, rows[i], K[i])
             total += weights[rows[i]]
-        strength, deviation = alpha, (np.trace(K) - K.sum() / k) / k
-        if deviation > 0:
-            unit = deviation / k
-            strength = max(alpha * unit if relative else alpha, _WEAKEST * unit)
+        deviation = (np.trace(K) - K.sum() / k) / k
+        unit = (
+            deviation / k if deviation > 0 else 1.0 / _WEAKEST
+        )  # of one point any strength will do
+        strength = max(alpha * unit if relative else alpha, _WEAKEST * unit)
         for i in range(k):
             bounds[i] = weights[rows[i]] / (strength * total)
         for y in range(s):
