@@ -133,7 +133,7 @@ def test_live_display_ends_in_the_same_table(table, monkeypatch, tmp_path):
             told.append(self._progress.tasks[self._tasks[step.model]].fields["doing"])
 
     monkeypatch.setattr(_display, "display", Live)
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "80")
     path = tmp_path / "out.json"
     result = run(table, *FAST, "--json", path)
     assert result.exit_code == 0, result.output
@@ -143,6 +143,7 @@ def test_live_display_ends_in_the_same_table(table, monkeypatch, tmp_path):
         (line,) = [line for line in lines if f" {row['model']} " in line]
         assert f" {100 * row['error']:.1f} " in line
         assert line.lstrip().startswith("*") is row["front"]
+        assert "…" not in line, "all columns fit a small terminal"
     assert report["verdict"] in " ".join(result.stdout.split())
     assert "warming up" in told
     assert any(

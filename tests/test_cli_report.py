@@ -1,5 +1,7 @@
 """What is said of a comparison: the verdict, numbers as text, labels in the plot."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from matplotlib.text import Text
 
 from loclin.cli._compare import Result, ranked
 from loclin.cli._data import Data
+from loclin.cli._display import _Live
 from loclin.cli._html import page
 from loclin.cli._labels import Box, best_places
 from loclin.cli._measure import interval
@@ -75,6 +78,16 @@ def test_verdict_when_nothing_beats_the_majority_class():
 
 def test_verdict_without_models():
     assert "choose some" in verdict(MAJORITY)
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_a_terminal_shows_whole_columns(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", columns)
+    rows = [replace(row("LocallyLinearEnsemble", 10, 3e-6), log_loss=32.359, fit_seconds=123.4)]
+    _Live([], 1.0).table(report(*rows))
+    told = capsys.readouterr().out
+    assert "…" not in told
+    assert "32.359" in told
 
 
 def test_footnotes_are_numbered_once():

@@ -21,6 +21,8 @@ from loclin.cli._text import COLUMNS, cells, late_cells, micros, percent, plain_
 
 __all__ = ["display"]
 
+_WIDE = 95  # columns of a terminal, for a table with room between its own
+
 
 def display(names: Sequence[str], budget: float) -> _Live | _Plain:
     """Return a live display on a terminal, plain lines anywhere else."""
@@ -148,7 +150,8 @@ class _Live:
     def table(self, report: Report) -> None:
         _, marks = footnotes(report)
         if report.rows or report.late:
-            table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+            narrow = self._console.width < _WIDE
+            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0 if narrow else 1))
             table.add_column("")
             for name in COLUMNS:
                 table.add_column(name, justify="left" if name == "model" else "right", no_wrap=True)
