@@ -15,7 +15,7 @@ from loclin.cli._html import page
 from loclin.cli._labels import Box, best_places
 from loclin.cli._measure import interval
 from loclin.cli._plot import _figure
-from loclin.cli._report import Report, footnotes
+from loclin.cli._report import Report, footnotes, legend
 from loclin.cli._settings import Settings
 from loclin.cli._text import micros, parameters, percent, size, times
 from loclin.cli._tune import Tuned
@@ -88,6 +88,12 @@ def test_a_terminal_shows_whole_columns(columns, monkeypatch, capsys):
     told = capsys.readouterr().out
     assert "…" not in told
     assert "32.359" in told
+
+
+@pytest.mark.parametrize(("threads", "unit"), [(1, "processor seconds"), (2, "by the clock")])
+def test_the_legend_says_how_fits_were_timed(threads, unit):
+    of_threads = replace(report(MAJORITY), settings=Settings(threads=threads))
+    assert unit in legend(of_threads)[-1]
 
 
 def test_footnotes_are_numbered_once():

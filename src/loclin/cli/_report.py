@@ -40,8 +40,6 @@ CHANCE = 0.1  # a difference with a p-value above this may be chance
 FASTER = 2.0  # a less accurate model must be so many times faster to be worth a word
 FRONT_MEANS = "on the front: no other row is at least as accurate and as fast, and better in one"
 
-FIT_MEANS = "fit s: one fit with the parameters found, without tuning, in processor seconds"
-
 
 @dataclass(frozen=True)
 class Report:
@@ -104,7 +102,7 @@ def how_measured(report: Report) -> list[str]:
         ),
         "Error: share of test rows predicted wrong, with Wilson's 95 % interval.",
         "Log loss: mean of -log P(label) over the test rows, - for models without probabilities.",
-        f"{FIT_MEANS[0].upper()}{FIT_MEANS[1:]}.",
+        f"{fit_means(report).capitalize()}.",
         f"Time a row: median of {REPEATS} or more calls on {calls} rows at once, after a call "
         "to warm up.",
         "Size: length of the fitted pipeline's pickle.",
@@ -113,10 +111,16 @@ def how_measured(report: Report) -> list[str]:
     ]
 
 
+def fit_means(report: Report) -> str:
+    """Return what the column of fits is: one thread is timed beside others, more threads alone."""
+    seconds = "processor seconds" if report.settings.threads == 1 else "seconds by the clock"
+    return f"fit s: one fit with the parameters found, without tuning, in {seconds}"
+
+
 def legend(report: Report) -> list[str]:
     """Return what the table's mark and column do not say for themselves."""
     front = [f"* {FRONT_MEANS}"] if any(row.front for row in report.rows) else []
-    return [*front, FIT_MEANS] if report.rows else []
+    return [*front, fit_means(report)] if report.rows else []
 
 
 def footnotes(report: Report) -> tuple[list[str], list[str]]:

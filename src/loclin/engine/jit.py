@@ -53,12 +53,15 @@ def _warn(message: str) -> None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Let trials warn of nothing, but of the cache: that comes once in a process."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for one in caught:
-        if issubclass(one.category, CompileCacheWarning):
-            warnings.warn_explicit(str(one.message), one.category, one.filename, one.lineno)
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    finally:  # a trial that fails is no reason to forget it
+        for one in caught:
+            if issubclass(one.category, CompileCacheWarning):
+                warnings.warn_explicit(str(one.message), one.category, one.filename, one.lineno)
 
 
 @lru_cache

@@ -48,16 +48,20 @@ def accuracy_with(classifier: Any, fitted: FittedModel, rows: Rows) -> float:
 
 def warn_of_end(classifier: Any, gap: float | None) -> None:
     """Warn that all iterations were done before the duality gap, or a plateau, was reached."""
-    passes, tol = f"max_iter={classifier.max_iter} iterations", f"tol={classifier.tol:g}"
-    if gap is not None:
-        if gap <= classifier.tol:
-            return
-        told = f"The duality gap is {gap:.2g} of the objective after {passes}, above {tol}."
-        told += " Scale the features, raise alpha, max_iter or tol."
+    end, tol = f"max_iter={classifier.max_iter} iterations", classifier.tol
+    if gap is None:
+        watched = "held-out accuracy" if classifier.early_stopping else "objective"
+        told = (
+            f"The {watched} had not levelled off (tol={tol:g}) when {end} were done. "
+            "Raise max_iter or tol."
+        )
+    elif gap > tol:
+        told = (
+            f"The duality gap is {gap:.2g} of the objective after {end}, above tol={tol:g}. "
+            "Scale the features, raise alpha, max_iter or tol."
+        )
     else:
-        what = "objective" if not classifier.early_stopping else "held-out accuracy"
-        told = f"The {what} had not levelled off ({tol}) when {passes} were done."
-        told += " Raise max_iter or tol."
+        return
     warnings.warn(told, ConvergenceWarning, stacklevel=6)
 
 

@@ -71,8 +71,9 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         where there are fewer. None takes 50, or all if there are fewer. Tune it.
     alpha : float or "scale", default="scale"
         L2 strength, above 0. "scale" takes 0.3 times the mean squared distance of the neighbours to
-        their mean, over their number, anew for each neighbourhood; 1e-9 times that is the least.
-        ``C`` of scikit-learn's ``SVC`` is ``1 / (n_neighbors * alpha)``.
+        their mean, over their number, anew for each neighbourhood. No strength is below 1e-9 of
+        that distance over that number. ``C`` of scikit-learn's ``SVC`` is
+        ``1 / (n_neighbors * alpha)``.
     metric : str or callable, default="euclidean"
         Distance that tells neighbours, as `sklearn.neighbors.NearestNeighbors` takes it. The SVM is
         linear in the features whatever it is.

@@ -192,9 +192,7 @@ def solve_sets(X, labels, weights, sets, alpha, relative, tol, duals, intercepts
             products_from(X, rows[0], rows, X, rows[i], K[i])
             total += weights[rows[i]]
         deviation = (np.trace(K) - K.sum() / k) / k
-        unit = (
-            deviation / k if deviation > 0 else 1.0 / _WEAKEST
-        )  # of one point any strength will do
+        unit = deviation / k if deviation > 0 else 1.0  # any, for neighbours that are one point
         strength = max(alpha * unit if relative else alpha, _WEAKEST * unit)
         for i in range(k):
             bounds[i] = weights[rows[i]] / (strength * total)
