@@ -12,6 +12,7 @@ import numpy as np
 from reproduction import judge
 from reproduction.defaults.page import defaults_section
 from reproduction.drawings import draw
+from reproduction.ensemble.page import ensemble_section
 from reproduction.entry import Entry
 from reproduction.judge import BESIDE, MARKS, WAITING, WORSE, Cell
 from reproduction.markdown import joined, table
@@ -270,6 +271,8 @@ def write(entries: list[Entry], results: Path, path: Path) -> list[Cell]:
         parts += figures(paper, entries, found, path.parent / "figures")
     parts += ["## Defaults against tuned and default rivals\n",
               *defaults_section(entries, found, path.parent / "figures")]  # fmt: skip
+    parts += ["## The ensemble on official splits\n", *ensemble_section(entries, found),
+              *figures("ensemble", entries, found, path.parent / "figures")]  # fmt: skip
     parts += ["## Why worse\n", *reasons_section(cells), ""]
     missing = [f"- {name}: {why}" for name, why in (MISSING_DATA | MISSING_SYSTEMS).items()]
     parts += ["## Not reproduced, not counted\n", *missing, ""]

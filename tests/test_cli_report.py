@@ -91,7 +91,7 @@ def test_a_terminal_shows_whole_columns(columns, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(("threads", "unit"), [(1, "processor seconds"), (2, "by the clock")])
-def test_the_legend_says_how_fits_were_timed(threads, unit):
+def test_the_legend_says_how_times_were_taken(threads, unit):
     of_threads = replace(report(MAJORITY), settings=Settings(threads=threads))
     assert unit in legend(of_threads)[-1]
 

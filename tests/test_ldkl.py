@@ -284,9 +284,14 @@ def test_paths_are_hard_after_some_passes(annealing, max_iter, passes):
             )
             return fit
 
-    known = {"max_iter": max_iter, "tol": 0.0, "n_iter_no_change": 99, "alpha": "scale"}
+    known = {
+        "max_iter": max_iter,
+        "tol": 0.0,
+        "n_iter_no_change": 99,
+        "alpha": "scale",
+        "calibrate": False,
+    }
     model = Watched(2, annealing=annealing, random_state=0, **known)
-    model._calibrates = False
     model.fit(X, y)
     expected = HARDEST ** np.minimum(1, np.arange(1, 13) / passes)
     np.testing.assert_allclose(hardness, expected)

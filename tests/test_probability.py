@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize_scalar
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -187,6 +188,35 @@ def test_weights_count():
     assert temperature_of(decisions, labels, weights) == pytest.approx(
         temperature_of(decisions[twice], labels[twice], np.ones(len(twice))), rel=1e-2
     )
+
+
+@each("name", ["ml3", "ussvm"])
+def test_without_calibration_there_are_no_probabilities(name):
+    X, y = problem(3)
+    model = clone(MODELS[name]).set_params(calibrate=False)
+    assert not hasattr(model, "predict_proba")
+    scores = model.fit(X, y).decision_function(X)
+    assert model.temperature_ is None
+    model.set_params(calibrate=True)
+    with pytest.raises(AttributeError) as raised:
+        model.predict_log_proba(X)
+    assert "set calibrate=True and fit again" in str(raised.value.__cause__)
+    np.testing.assert_array_equal(model.fit(X, y).decision_function(X), scores)
+    assert model.predict_proba(X).shape == (600, 3)
+
+
+@each("name", ["ml3", "ussvm"])
+def test_a_stream_may_leave_the_temperature_out(name):
+    X, y = problem(3)
+    model = clone(MODELS[name]).set_params(calibrate=False)
+    for some in np.array_split(np.arange(600), 3):
+        model.partial_fit(X[some], y[some], classes=np.unique(y))
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError):
+        model.set_params(calibrate=True).predict_proba(X)
+    model.partial_fit(X, y)
+    model.partial_fit(X, y)
+    assert model.predict_proba(X).shape == (600, 3)
 
 
 @each("n_classes", [2, 4])

@@ -119,9 +119,9 @@ def compare(
 ) -> Iterator[Result | Skipped]:
     """Yield one result after another, each as soon as it is there.
 
-    Several systems are tuned at once where there are several jobs, each in a process. What is timed
-    by the clock is done while all others wait: predictions, and fits of several threads. A fit of
-    one thread is timed in seconds of the processor.
+    Several systems are tuned at once where there are several jobs, each in a process. Fits and
+    predictions of one thread are timed in seconds of the processor; those of several threads by the
+    clock, while all others wait.
 
     Parameters
     ----------
@@ -250,10 +250,10 @@ def _run(
         warnings.simplefilter("always")
         model.fit(X, y)
     fit_seconds = clock() - start
-    callback(step("timing predictions", tuned.tried, tuned.error, alone=True))
-    start = perf_counter()
+    callback(step("timing predictions", tuned.tried, tuned.error, alone=many_threads))
+    start = clock()
     wrong = model.predict(data.X_test) != data.y_test
-    seconds, timed = predict_seconds(model, data.X_test, perf_counter() - start)
+    seconds, timed = predict_seconds(model, data.X_test, clock() - start, clock)
     low, high = interval(int(wrong.sum()), len(wrong))
     return Result(
         system.name,

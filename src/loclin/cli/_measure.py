@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
 
@@ -70,7 +70,12 @@ def pareto_front(errors: Sequence[float], costs: Sequence[float]) -> list[bool]:
     ]
 
 
-def predict_seconds(model: BaseEstimator, X: Matrix, first_seconds: float) -> tuple[float, int]:
+def predict_seconds(
+    model: BaseEstimator,
+    X: Matrix,
+    first_seconds: float,
+    clock: Callable[[], float] = perf_counter,
+) -> tuple[float, int]:
     """Time predictions in one call, warmed up, and return the median seconds per row.
 
     Parameters
@@ -81,6 +86,8 @@ def predict_seconds(model: BaseEstimator, X: Matrix, first_seconds: float) -> tu
         The rows; fewer of them are timed where all would take too long.
     first_seconds : float
         What that first prediction took.
+    clock : callable
+        What tells the time.
 
     Returns
     -------
@@ -93,9 +100,9 @@ def predict_seconds(model: BaseEstimator, X: Matrix, first_seconds: float) -> tu
     seconds: list[float] = []
     total = 0.0
     while len(seconds) < REPEATS or total < LEAST_SECONDS:
-        start = perf_counter()
+        start = clock()
         model.predict(rows)
-        seconds.append(perf_counter() - start)
+        seconds.append(clock() - start)
         total += seconds[-1]
     return median(seconds) / rows.shape[0], rows.shape[0]
 

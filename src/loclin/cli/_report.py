@@ -91,7 +91,7 @@ def how_measured(report: Report) -> list[str]:
         "Features are standardised in the pipeline (sparse ones divided by their largest absolute "
         "value), except for trees. Times and sizes are of the whole pipeline.",
         f"Threads for each fit and prediction: {settings.threads or 'all'} (--threads). Models "
-        f"tuned at once: {settings.jobs} (--jobs); while predictions were timed, others waited.",
+        f"tuned at once: {settings.jobs} (--jobs).",
         *(
             [
                 f"A model that took more than {settings.time_limit:g} s in all was ended "
@@ -102,7 +102,7 @@ def how_measured(report: Report) -> list[str]:
         ),
         "Error: share of test rows predicted wrong, with Wilson's 95 % interval.",
         "Log loss: mean of -log P(label) over the test rows, - for models without probabilities.",
-        f"{fit_means(report).capitalize()}.",
+        f"{times_mean(report).capitalize()}.",
         f"Time a row: median of {REPEATS} or more calls on {calls} rows at once, after a call "
         "to warm up.",
         "Size: length of the fitted pipeline's pickle.",
@@ -111,16 +111,17 @@ def how_measured(report: Report) -> list[str]:
     ]
 
 
-def fit_means(report: Report) -> str:
-    """Return what the column of fits is: one thread is timed beside others, more threads alone."""
-    seconds = "processor seconds" if report.settings.threads == 1 else "seconds by the clock"
-    return f"fit s: one fit with the parameters found, without tuning, in {seconds}"
+def times_mean(report: Report) -> str:
+    """Return what the columns of times are: one thread is timed beside others, more alone."""
+    one = report.settings.threads == 1
+    seconds = "processor seconds" if one else "seconds by the clock, while all other models waited"
+    return f"times: {seconds}; fit s: one fit with the parameters found, without tuning"
 
 
 def legend(report: Report) -> list[str]:
     """Return what the table's mark and column do not say for themselves."""
     front = [f"* {FRONT_MEANS}"] if any(row.front for row in report.rows) else []
-    return [*front, fit_means(report)] if report.rows else []
+    return [*front, times_mean(report)] if report.rows else []
 
 
 def footnotes(report: Report) -> tuple[list[str], list[str]]:

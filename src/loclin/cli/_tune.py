@@ -225,6 +225,9 @@ def _fit_and_count(
     """Fit on one part of a fold and count the errors on the other."""
     train, valid = fold
     model = system.make(drawn, replace(shape, n_rows=len(train)), seed)
+    model.set_params(**{  # errors need no probabilities
+        name: False for name in model.get_params() if name.endswith("__calibrate")
+    })  # fmt: skip
     X_train, y_train = X[train], y[train]
     start = perf_counter()
     model.fit(X_train, y_train)

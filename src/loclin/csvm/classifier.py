@@ -83,6 +83,9 @@ class CSVMClassifier(LocallyLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
         Threads over the classes. The result does not depend on it.
+    calibrate : bool, default=True
+        Find the temperature of the probabilities. False saves its short fits, for searches by
+        accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
         Let `fit` keep the clusters and go on from the dual variables, scaled to the new `alpha`.
     random_state : int, RandomState instance or None, default=None
@@ -101,7 +104,7 @@ class CSVMClassifier(LocallyLinearClassifier):
     intercept_ : ndarray of shape (s,)
         Zeros.
     alpha_ : float
-    temperature_ : float
+    temperature_ : float or None
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
         five short fits for it; of more, one; with `early_stopping` none.
@@ -157,6 +160,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         validation_fraction: float = 0.1,
         class_weight: dict[Any, float] | str | None = None,
         n_jobs: int | None = None,
+        calibrate: bool = True,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -174,6 +178,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         self.validation_fraction = validation_fraction
         self.class_weight = class_weight
         self.n_jobs = n_jobs
+        self.calibrate = calibrate
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose

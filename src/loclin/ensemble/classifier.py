@@ -341,8 +341,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         if member.random_state is None:
             own = np.random.default_rng([seed, number, fold])
             member.set_params(random_state=int(own.integers(2**31 - 1)))
-        member._calibrates = False
-        return member
+        return member.set_params(calibrate=False)
 
     def _folds(self, labels: Labels, weights: Floats, seed: int) -> NDArray[np.intp]:
         """Return the fold that leaves each row out; none (-1) the rows of classes with few."""
@@ -399,9 +398,10 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         share = min(1.0, len(labels) / min(self._n_seen + len(labels), _MEMORY))
         self.units_ = self.units_ + share * (self._spreads(rows[few]) - self.units_)
         known = self._streamed
-        if not known.precision and self._n_seen and hasattr(self, "temperature_"):
+        temperature: Any = getattr(self, "temperature_", None)
+        if not known.precision and self._n_seen and temperature is not None:
             n_rows = max(known.n_rows, round(1 / self.smoothing_) - 2)
-            known = StreamedTemperature(-float(np.log(self.temperature_)), 10.0, n_rows)
+            known = StreamedTemperature(-float(np.log(temperature)), 10.0, n_rows)
         self._streamed = known.after(self.decision_function(rows[few]), labels[few], weights[few])
         self.temperature_ = self._streamed.temperature
         self.smoothing_ = smoothing_of(self._streamed.n_rows)

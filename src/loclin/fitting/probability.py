@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import root_scalar
 from scipy.special import expit, logsumexp, softmax
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.utils.metaestimators import available_if
 
 from loclin.engine.data import Floats, Labels, Rows
 from loclin.engine.jit import quiet
@@ -241,16 +242,27 @@ class StreamedTemperature(NamedTuple):
         )
 
 
+def _is_calibrated(classifier: Probabilities) -> bool:
+    if not classifier.calibrate or getattr(classifier, "temperature_", 1.0) is None:
+        raise AttributeError(
+            f"{type(classifier).__name__} finds no probabilities with calibrate=False; set "
+            "calibrate=True and fit again."
+        )
+    return True
+
+
 class Probabilities:
     """What a classifier with scores says of their probabilities."""
 
-    temperature_: float | NDArray[np.float64]
+    calibrate: bool = True  # is a temperature found
+    temperature_: float | NDArray[np.float64] | None  # None: the fit has found none
     smoothing_: float
 
     @abstractmethod
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
         """Scores of the rows."""
 
+    @available_if(_is_calibrated)
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
         """Probabilities of the classes: the softmax of the scores over `temperature_`, smoothed.
 
@@ -275,6 +287,7 @@ class Probabilities:
             sharp = softmax(scores, axis=1)
         return sharp * (1 - spread_evenly) + spread_evenly / self._n_outcomes(sharp)
 
+    @available_if(_is_calibrated)
     def predict_log_proba(self, X: ArrayLike) -> NDArray[Any]:
         """Logarithms of the probabilities.
 
@@ -291,29 +304,27 @@ class Probabilities:
     # How the temperature is found.
 
     _multilabel: bool
-    _calibrates = True  # members of an ensemble do not
     _temperatures: tuple[StreamedTemperature, ...] = ()  # of a stream; several for several labels
 
     def _calibrate(self, rows: Rows, watched: Rows | None, seed: int) -> None:
         """Set the temperature of a fit."""
-        if not self._calibrates:
-            self.temperature_ = np.ones(rows.y.shape[1]) if self._multilabel else 1.0
-            self.smoothing_ = 0.0
+        if not self.calibrate:
+            self.temperature_, self.smoothing_, self._temperatures = None, 0.0, ()
             return
         self.temperature_, n_rows = held_out_temperature(self, rows, watched, seed)
         self.smoothing_, self._temperatures = smoothing_of(n_rows), ()
 
     def _calibrated_by(self, rows: Rows) -> tuple[StreamedTemperature, ...]:
         """Return the temperatures of a stream with some more rows, which it is about to learn."""
+        if not self.calibrate:
+            return ()
         n_labels = rows.y.shape[1] if rows.y.ndim == 2 else 1
-        first = (StreamedTemperature(n_rows=len(rows.y)),) * n_labels
-        if not self._calibrates:
-            return self._temperatures or first
-        if not hasattr(self, "temperature_"):
-            return first
+        temperature = getattr(self, "temperature_", None)
+        if temperature is None:
+            return (StreamedTemperature(n_rows=len(rows.y)),) * n_labels
         known = self._temperatures
         if not known:  # a fit came before
-            of_fit = np.broadcast_to(self.temperature_, n_labels)
+            of_fit = np.broadcast_to(temperature, n_labels)
             n_rows = round(1 / getattr(self, "smoothing_", 1.0)) - 2
             known = tuple(
                 StreamedTemperature(-math.log(t), _MEMORY / 10, max(0, n_rows)) for t in of_fit
@@ -328,6 +339,9 @@ class Probabilities:
 
     def _take_temperatures(self, found: tuple[StreamedTemperature, ...]) -> None:
         """Set the temperature of a stream."""
+        if not found:
+            self.temperature_, self.smoothing_, self._temperatures = None, 0.0, ()
+            return
         now = np.array([one.temperature for one in found])
         self._temperatures, self.temperature_ = found, now if self._multilabel else float(now[0])
         self.smoothing_ = smoothing_of(found[0].n_rows)

@@ -113,6 +113,9 @@ class L3MClassifier(LocallyLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
         Restarts that run at once; the result does not depend on it.
+    calibrate : bool, default=True
+        Find the temperature of the probabilities. False saves its short fits, for searches by
+        accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
         Let `fit` go on: "refined" with the partition hard, "online" with all its runs. "convex"
         starts afresh: its optimum does not depend on the start.
@@ -138,7 +141,7 @@ class L3MClassifier(LocallyLinearClassifier):
     alpha_ : float
     t_ : int
         "online": rows passed over.
-    temperature_ : float
+    temperature_ : float or None
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
         five short fits for it; of more, one; with `early_stopping` none.
@@ -188,6 +191,7 @@ class L3MClassifier(LocallyLinearClassifier):
         validation_fraction: float = 0.2,
         class_weight: dict[Any, float] | str | None = None,
         n_jobs: int | None = None,
+        calibrate: bool = True,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -206,6 +210,7 @@ class L3MClassifier(LocallyLinearClassifier):
         self.validation_fraction = validation_fraction
         self.class_weight = class_weight
         self.n_jobs = n_jobs
+        self.calibrate = calibrate
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose

@@ -118,6 +118,9 @@ class LLSVMClassifier(LocallyLinearClassifier):
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
         "dual_cd": threads over the classes. The result does not depend on it.
+    calibrate : bool, default=True
+        Find the temperature of the probabilities. False saves its short fits, for searches by
+        accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
         Let `fit` keep the coding and go on: "sgd" from the models and the step, "dual_cd" from the
         dual variables, scaled to the new `alpha` (for a path of alphas over the same rows).
@@ -146,7 +149,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         same mean squared norm with it as without.
     metric_ : ndarray of shape (n_features, n_features)
         Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``.
-    temperature_ : float
+    temperature_ : float or None
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
         five short fits for it; of more, one; with `early_stopping` none.
@@ -223,6 +226,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         validation_fraction: float = 0.1,
         class_weight: dict[Any, float] | str | None = None,
         n_jobs: int | None = None,
+        calibrate: bool = True,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -247,6 +251,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         self.validation_fraction = validation_fraction
         self.class_weight = class_weight
         self.n_jobs = n_jobs
+        self.calibrate = calibrate
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose

@@ -91,6 +91,9 @@ class LMKLClassifier(LocallyLinearClassifier):
     validation_fraction : float, default=0.1
         Part held out.
     class_weight : dict, "balanced" or None, default=None
+    calibrate : bool, default=True
+        Find the temperature of the probabilities. False saves its short fits, for searches by
+        accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
         Go on from the fit before.
     random_state : int, RandomState instance or None, default=None
@@ -109,7 +112,7 @@ class LMKLClassifier(LocallyLinearClassifier):
     local_intercept_ : ndarray of shape (s, n_models)
     intercept_ : ndarray of shape (s,)
     alpha_ : float
-    temperature_ : float
+    temperature_ : float or None
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned.
     objective_, validation_scores_ : list of float
@@ -152,6 +155,7 @@ class LMKLClassifier(LocallyLinearClassifier):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         class_weight: dict[Any, float] | str | None = None,
+        calibrate: bool = True,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -172,6 +176,7 @@ class LMKLClassifier(LocallyLinearClassifier):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.class_weight = class_weight
+        self.calibrate = calibrate
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose

@@ -112,6 +112,9 @@ class ML3Classifier(LocallyLinearClassifier):
         The part held out.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
+    calibrate : bool, default=True
+        Find the temperature of the probabilities. False saves its short fits, for searches by
+        accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
         Let `fit` go on from the models, and the step, of the fit before.
     random_state : int, RandomState instance or None, default=None
@@ -136,7 +139,7 @@ class ML3Classifier(LocallyLinearClassifier):
         same mean squared norm with it as without.
     metric_ : ndarray of shape (n_features, n_features)
         Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``.
-    temperature_ : float
+    temperature_ : float or None
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
         five short fits for it; of more, one; with `early_stopping` none.
@@ -208,6 +211,7 @@ class ML3Classifier(LocallyLinearClassifier):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         class_weight: dict[Any, float] | str | None = None,
+        calibrate: bool = True,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -231,6 +235,7 @@ class ML3Classifier(LocallyLinearClassifier):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.class_weight = class_weight
+        self.calibrate = calibrate
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose

@@ -128,6 +128,9 @@ class SAPLClassifier(LocallyLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
         Classes learned at once where they do not share anchors.
+    calibrate : bool, default=True
+        Find the temperature of the probabilities. False saves its short fits, for searches by
+        accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
         Go on from the fit before.
     random_state : int, RandomState instance or None, default=None
@@ -154,7 +157,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         same mean squared norm with it as without.
     metric_ : ndarray of shape (n_features, n_features)
         Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``.
-    temperature_ : float
+    temperature_ : float or None
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
         five short fits for it; of more, one; with `early_stopping` none.
@@ -209,6 +212,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         validation_fraction: float = 0.1,
         class_weight: dict[Any, float] | str | None = None,
         n_jobs: int | None = None,
+        calibrate: bool = True,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -235,6 +239,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         self.validation_fraction = validation_fraction
         self.class_weight = class_weight
         self.n_jobs = n_jobs
+        self.calibrate = calibrate
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose

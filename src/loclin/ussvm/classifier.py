@@ -101,6 +101,9 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         The part held out.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights. None for several labels a row.
+    calibrate : bool, default=True
+        Find the temperature of the probabilities. False saves its short fits, for searches by
+        accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
         Let `fit` go on from the dictionary and the codes of the fit before.
     random_state : int, RandomState instance or None, default=None
@@ -125,7 +128,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     local_coef_, local_intercept_ : ndarray of shape (n_scorers, n_atoms, n_features) and without \
             the last axis
         The atoms as local models that all scorers share: read-only views.
-    temperature_ : float or ndarray of shape (n_labels,)
+    temperature_ : float, ndarray of shape (n_labels,) or None
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
         five short fits for it; of more, one; with `early_stopping` none.
@@ -196,6 +199,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         class_weight: dict[Any, float] | str | None = None,
+        calibrate: bool = True,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -219,6 +223,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.class_weight = class_weight
+        self.calibrate = calibrate
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -505,7 +510,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         self.codes_ = sparse.csr_matrix(sparse.vstack(codes))[order]
         self.intercept_ = np.concatenate(intercepts)[order]
         self.classes_ = classes[order]
-        if self._multilabel:  # rows held out of the others tell of this one too
+        if self._multilabel and self.temperature_ is not None:  # the others tell of this one too
             usual = np.exp(np.log(self.temperature_).mean())
             self.temperature_ = np.append(self.temperature_, usual)
         self._temperatures = ()

@@ -1,0 +1,1 @@
+"""The ensemble on official splits."""
