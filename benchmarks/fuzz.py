@@ -308,7 +308,8 @@ class Caller:
 
     def change(self) -> None:
         """Change a parameter."""
-        changed = _options(self.rng, max_iter=[1, 3], warm_start=[False, True])
+        flags = [False, True]
+        changed = _options(self.rng, max_iter=[1, 3], warm_start=flags, calibrate=flags)
         known = self.model.get_params()
         if not self.far_apart:
             self.model.set_params(**{name: changed[name] for name in changed if name in known})
@@ -354,12 +355,22 @@ class Caller:
         if not ties and not np.array_equal(labels, model.classes_[found]):
             raise Broken("labels are not the arg max of the scores")
         self.check_local_models(scores)
+        if getattr(model, "temperature_", None) is not None and model.calibrate:
+            self.check_probabilities(found)
         right = np.mean(labels == self.y)
         if learned and right < 0.9:
             near_one = X * (20.0 / abs(X).max())
             usual = clone(model).fit(near_one, self.y, self.weights).score(near_one, self.y)
             if right < usual - 0.1:
                 raise Broken(f"classes far apart: accuracy {right:.2f}, at scale 1 {usual:.2f}")
+
+    def check_probabilities(self, found: Any) -> None:
+        """Check that they are probabilities, and that no label has more than the one predicted."""
+        P = self.model.predict_proba(self.X)
+        if not ((P > 0).all() and np.allclose(P.sum(axis=1), 1.0, atol=1e-5)):
+            raise Broken("probabilities are not above 0 with a sum of 1")
+        if (P[np.arange(len(P)), found] < P.max(axis=1) * (1 - 1e-5)).any():
+            raise Broken("a label has more probability than the one predicted")
 
     def check_local_models(self, scores: Any) -> None:
         """Check that the scores are those of the local models, to the rounding of their parts."""
