@@ -307,7 +307,7 @@ def time_predict(
     """Seconds of predict, and of its bare products in blocks that stay in the cache."""
     X = problem.X_test
     columns = kind.columns(problem.shape.n_classes, n_models)
-    bare, way = bare_products(X, columns, [64, 256, 1024], clock)
+    bare, way = bare_products(X, columns, [64, 256, 1024, 2000, 5000], clock)
     tasks: dict[str, Callable[[], Any]] = {
         "products": partial(bare, 1),
         "predict": partial(model.predict, X),
@@ -368,7 +368,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     # A fit that stops early would be compared with too many products.
     model = kind.build(
         args.n_models, max_iter=args.max_iter, batch_size=args.batch_size,
-        alpha=args.alpha, tol=0.0, n_iter_no_change=args.max_iter, random_state=0,
+        alpha=args.alpha, tol=0.0, n_iter_no_change=args.max_iter, calibrate=False, random_state=0,
     )  # fmt: skip
     warm = args.max_iter // 2 if args.warm_iterations is None else args.warm_iterations
     if not 0 < warm < args.max_iter:
