@@ -250,7 +250,8 @@ def newsgroups() -> dict[str, float]:
     # Squared hinge, LinearSVC's default. The grid has LinearSVC's models in it: with 20 equal codes
     # of 1/20 (a small bandwidth), alpha * n = 1 / (20 C).
     model = LLSVMClassifier(SoftAssignmentCoding(20, random_state=0), solver="dual_cd",
-                            loss="squared_hinge", tol=0.01, calibrate=False, random_state=0)  # fmt: skip
+                            loss="squared_hinge", tol=0.01, calibrate=False,
+                            random_state=0)  # fmt: skip
     grid = {
         "alpha": [1.5 / (20 * C * n) for C in (0.3, 1.0, 3.0)],  # a fold has 2/3 of the rows
         "coding__bandwidth": [0.003, 0.03, 0.3],
