@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reproduction import page, runner
+from reproduction.defaults import metrics
 from reproduction.defaults import table as defaults
 from reproduction.ensemble import official as ensemble
 from reproduction.entry import Entry
@@ -25,9 +26,8 @@ PAGE = sized(HERE.parent / "docs", quick=RESULTS) / "reproduction.md"
 
 def all_entries() -> list[Entry]:
     """Every entry of every paper, the table of defaults, and the ensemble on official splits."""
-    return [
-        e for paper in (ml3, occ, sapl, l3m, ussvm, defaults, ensemble) for e in paper.entries()
-    ]
+    modules = (ml3, occ, sapl, l3m, ussvm, defaults, metrics, ensemble)
+    return [entry for module in modules for entry in module.entries()]
 
 
 def chosen(words: Sequence[str], entries: list[Entry]) -> list[Entry]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from reproduction.defaults.metrics import metric_section
 from reproduction.defaults.table import OWN, SETS, SYSTEMS, TUNED
 from reproduction.drawings import draw_ranks
 from reproduction.entry import Entry
@@ -30,7 +31,7 @@ BigTable = dict[str, dict[str, Any]]
 def by_system(entries: list[Entry], results: dict[tuple[str, str], Any]) -> BigTable:
     """Results by system and set, those left out not among them."""
     found: BigTable = {name: {} for name in SYSTEMS}
-    for e in (e for e in entries if e.paper == "defaults"):
+    for e in (e for e in entries if (e.paper, e.table) == ("defaults", "table")):
         result = results.get(("defaults", e.key))
         if result and "left out" not in result:
             found[e.system][e.data] = {what: np.mean(runs) for what, runs in result.items()}
@@ -107,6 +108,8 @@ def defaults_section(entries: list[Entry], results: dict[tuple[str, str], Any],
                f"tuned SVC {min(rivals.values()):.2f}.\n")  # fmt: skip
     cells = [[data, *(shown(found, results, data, name) for name in SYSTEMS)] for data in SETS]
     yield table(["error, %", *SYSTEMS], cells)
+    yield "### With a learned metric\n"
+    yield from metric_section(found, results)
 
 
 def shown(found: BigTable, results: dict[tuple[str, str], Any], data: str, name: str) -> str:
