@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn.cluster
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -57,4 +58,21 @@ def test_a_fit_to_few_rows_runs_on_one_thread(model, where, name, two_threads, m
     model.set_params(random_state=0).fit((X - X.mean(axis=0)).astype(np.float32), y)
     assert seen
     assert set(seen) == {1}
+    assert pools() == two_threads
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        loclin.ML3Classifier(3, metric="auto", max_iter=3, random_state=0),
+        loclin.LLSVMClassifier(solver="dual_cd", tol=0.1, random_state=0),
+        loclin.LocallyLinearEnsemble([loclin.ML3Classifier(3, max_iter=3)], random_state=0),
+    ],
+    ids=["short fits", "classes", "members"],
+)
+def test_jobs_change_nothing_and_leave_the_limits_as_they_were(model, two_threads):
+    X, y = load_iris(return_X_y=True)
+    alone = clone(model).fit(X, y).predict_proba(X)
+    beside = clone(model).set_params(n_jobs=2).fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(alone, beside)
     assert pools() == two_threads

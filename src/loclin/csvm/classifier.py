@@ -23,7 +23,7 @@ from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDStream, mean_squared_feature_norm
 from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_n_jobs, check_number, check_option
+from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.strength import Trial, check_alpha
 
 _CLUSTERS, _ROWS = 64, 30  # at most so many clusters, of so many rows on average
@@ -82,7 +82,8 @@ class CSVMClassifier(LocallyLinearClassifier):
         Part held out.
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
-        Threads over the classes. The result does not depend on it.
+        Classes, and short fits which choose the temperature, at once in threads; -1 for all
+        processors. The result does not depend on it.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves its short fits, for searches by
         accuracy, and leaves no `predict_proba`.
@@ -203,7 +204,6 @@ class CSVMClassifier(LocallyLinearClassifier):
                 "loss='hinge'."
             )
         check_alpha(self.alpha)
-        check_n_jobs(self.n_jobs)
 
     def _stream_refusal(self) -> None:
         return None

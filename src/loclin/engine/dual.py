@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from loclin.engine.codes import Intercepts, squared_norms
@@ -38,6 +36,7 @@ from loclin.engine.losses import Loss
 from loclin.engine.procedure import LocalModels, Procedure
 from loclin.engine.rows import as_models, compiled_form, weights_for
 from loclin.engine.targets import signs_of
+from loclin.engine.threads import side_by_side
 
 # Rows that share a block of the kernel, where all models are scored by one product.
 _BLOCK = 32
@@ -345,7 +344,7 @@ class DualFit(Procedure):
         seeds = rng.integers(2**63, size=len(problems))
         self.generators = [np.random.default_rng(seed) for seed in seeds]
         self.objectives = np.zeros(len(problems))
-        self.n_threads = min(effective_n_jobs(n_jobs), len(problems))
+        self.n_jobs = n_jobs
 
     @property
     def products(self) -> float:
@@ -365,11 +364,7 @@ class DualFit(Procedure):
             for k, problem in enumerate(self.problems)
             if not problem.gap <= self.tol * self.objectives[k]
         ]
-        if self.n_threads == 1:
-            found = [self._pass(k) for k in unsolved]
-        else:
-            with ThreadPoolExecutor(self.n_threads) as pool:
-                found = list(pool.map(self._pass, unsolved))
+        found = side_by_side(self._pass, [(k,) for k in unsolved], self.n_jobs)
         self.objectives[unsolved] = found
         return float(self.objectives.sum())
 

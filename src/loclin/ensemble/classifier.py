@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
@@ -15,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from loclin.engine.data import Floats, Labels, is_sparse
+from loclin.engine.threads import side_by_side
 from loclin.ensemble.selection import select
 from loclin.fitting.atomic import atomic
 from loclin.fitting.base import LocallyLinearClassifier
@@ -186,9 +186,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
                 print(f"{type(self).__name__}: {type(member).__name__} {fold + 1}/{self.n_folds}")
             return member
 
-        self.members_ = Parallel(self.n_jobs, prefer="threads")(
-            delayed(fit_member)(number, *job) for number, job in enumerate(jobs)
-        )
+        numbered = [(number, *job) for number, job in enumerate(jobs)]
+        self.members_ = side_by_side(fit_member, numbered, self.n_jobs)
         self._streamed, self._n_seen = StreamedTemperature(), len(labels)
         self._weigh(rows, labels, weights, folds)
         context.call_on_fit_task_end(estimator=self)
@@ -251,9 +250,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
                 rows[order], self.classes_[labels[order]], self.classes_, given
             )
 
-        self.members_ = Parallel(self.n_jobs, prefer="threads")(
-            delayed(learn)(member) for member in self.members_
-        )
+        self.members_ = side_by_side(learn, [(member,) for member in self.members_], self.n_jobs)
         if first:
             self._set_units(rows)
         self._n_seen += len(labels)

@@ -76,6 +76,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     validation_scores_: list[float]
     round_rows: int | None = None  # rows of an iteration where there are more; None: all
     metric: str | None = None  # that anchors and the penalty measure by
+    n_jobs: int | None = None
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
     _scores_tell_finite = False  # has every row with NaN or infinity such a score?
     _multiplies_features = False  # are there intercepts whose constant feature needs others near 1?

@@ -165,5 +165,6 @@ def check_shared_parameters(model: Any) -> None:
                  hint="it is the number of last iterations to average, 0 for none")  # fmt: skip
     if model.metric is not None:
         check_option("metric", model.metric, METRICS, hint=" or None")
+    check_n_jobs(model.n_jobs)
     for name in ("calibrate", "early_stopping", "warm_start"):
         check_flag(name, getattr(model, name))

@@ -19,6 +19,7 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
 from loclin.engine.jit import quiet
+from loclin.engine.threads import side_by_side
 from loclin.fitting.mapped import in_metric
 from loclin.fitting.probability import best_log_loss
 from loclin.fitting.strength import FEW_ROWS, FOLDS, Trial, part_of, short_fit
@@ -106,6 +107,7 @@ def products_of(model: Any, rows: Rows, whole: bool) -> Floats:
     return found / trace if trace > 0 else found
 
 
+@np.errstate(all="ignore")
 def refit(model: Any, rows: Rows, root: Floats | None, trial: Trial, seed: int) -> Any:
     """Return a short fit of the model in a metric."""
     tried = copy(model)
@@ -142,17 +144,22 @@ def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | Non
     Rounds go on while the log loss of the rows held out falls; errors tell less of so few rows.
     """
     parts = [(part_of(rows, train), part_of(rows, test)) for train, test in splits(rows.y, seed)]
-    fitted = [refit(model, learned, None, trial, seed) for learned, _ in parts]
+
+    def refits(roots: list[Floats | None]) -> list[Any]:
+        pairs = zip(parts, roots, strict=True)
+        tasks = [(model, learned, root, trial, seed) for (learned, _), root in pairs]
+        return side_by_side(refit, tasks, model.n_jobs)
+
+    fitted = refits([None] * len(parts))
     least, chosen = held_out_loss(fitted, parts), None
     for _ in range(ROUNDS if parts else 0):
         products = [
             products_of(one, learned, whole=False)
             for one, (learned, _) in zip(fitted, parts, strict=True)
         ]
-        fitted = [
-            refit(model, learned, root_of(found, learned.X), trial, seed)
-            for found, (learned, _) in zip(products, parts, strict=True)
-        ]
+        fitted = refits(
+            [root_of(found, learned.X) for found, (learned, _) in zip(products, parts, strict=True)]
+        )
         loss = held_out_loss(fitted, parts)
         if not loss < least:
             break

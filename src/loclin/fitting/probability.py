@@ -24,6 +24,7 @@ from sklearn.utils.metaestimators import available_if
 
 from loclin.engine.data import Floats, Labels, Rows
 from loclin.engine.jit import quiet
+from loclin.engine.threads import side_by_side
 from loclin.fitting.strength import part_of, short_fit
 
 _FOLDS, _FEW_ROWS = 5, 2500  # every row is held out once, where rows are that few
@@ -136,7 +137,7 @@ def held_out_temperature(
             some = np.random.default_rng(seed).choice(len(rows.y), _MOST_ROWS, replace=False)
             some.sort()
             rows = Rows(rows.X[some], rows.y[some], rows.weights[some])
-        with quiet(), np.errstate(all="ignore"), suppress(ValueError):  # the fit itself has warned
+        with quiet(), suppress(ValueError):  # the fit itself has warned
             test, decisions = _held_out(classifier, rows, seed)
     if not len(test) or not np.isfinite(decisions).all():
         X, y, weights, _ = rows if watched is None else watched
@@ -158,14 +159,16 @@ def _held_out(classifier: Any, rows: Rows, seed: int) -> tuple[NDArray[np.intp],
     n_iterations = trial.n_calibrating * (trial.longer if len(splits) == 1 else 1)
     n_iterations = min(n_iterations, classifier.max_iter)
     vars(short).update(trial.parameters)
-    tests, decisions = [], []
-    for train, test in splits:
-        fitted = short_fit(short, part_of(rows, train), n_iterations, seed)
-        tests.append(test)
-        decisions.append(_decisions(fitted, rows.X[test]))
-    if not tests:
+    if not splits:
         return np.empty(0, np.intp), np.empty(0)
-    return np.concatenate(tests), np.concatenate(decisions)
+
+    @np.errstate(all="ignore")
+    def decisions(train: NDArray[np.intp], test: NDArray[np.intp]) -> Floats:
+        fitted = short_fit(short, part_of(rows, train), n_iterations, seed)
+        return _decisions(fitted, rows.X[test])
+
+    found = side_by_side(decisions, splits, classifier.n_jobs)
+    return np.concatenate([test for _, test in splits]), np.concatenate(found)
 
 
 def _splits(rows: Rows, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:

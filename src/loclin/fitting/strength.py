@@ -13,7 +13,7 @@ from loclin.engine.data import Floats, Rows
 from loclin.engine.jit import quiet
 from loclin.engine.procedure import Descent
 from loclin.engine.scores import block_rows, winners
-from loclin.engine.threads import threads_for
+from loclin.engine.threads import side_by_side, threads_for
 from loclin.fitting.checks import check_number
 
 NAMES = ("auto", "scale")
@@ -113,10 +113,14 @@ def chosen_factor(model: Any, rows: Rows, seed: int) -> float:
     folds = RepeatedStratifiedKFold(n_splits=FOLDS, n_repeats=draws, random_state=seed)
     wins = np.zeros((len(FACTORS), len(rows.y)))
     n_products = float(block_rows(1, rows.X.dtype.itemsize)) * rows.X.shape[1]  # of a prediction
-    with threads_for(n_products), quiet(), np.errstate(all="ignore"):  # the fit itself warns
+    with threads_for(n_products), quiet():  # the fit itself warns
         try:
-            for train, test in folds.split(rows.y, rows.y):
-                wins[:, test] += fold_wins(model, rows, trial, seed, train, test)
+            parts = list(folds.split(rows.y, rows.y))
+            tasks = [(model, rows, trial, seed, *part) for part in parts]
+            for (_, test), found in zip(
+                parts, side_by_side(fold_wins, tasks, model.n_jobs), strict=True
+            ):
+                wins[:, test] += found
         except ValueError:
             # Two thirds of the rows may be too few for what all allow. What is wrong with the
             # parameters, the fit itself will say.
@@ -126,6 +130,7 @@ def chosen_factor(model: Any, rows: Rows, seed: int) -> float:
     return FACTORS[gains.argmax()] if gains.any() else 1.0
 
 
+@np.errstate(all="ignore")
 def fold_wins(
     model: Any, rows: Rows, trial: Trial, seed: int, train: NDArray[Any], test: NDArray[Any]
 ) -> Floats:

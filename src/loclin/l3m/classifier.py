@@ -19,7 +19,7 @@ from loclin.engine.procedure import Procedure
 from loclin.engine.scores import regional_scores, regions_of
 from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_n_jobs, check_number, check_option
+from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.rows import can_hold_out, hold_out
 from loclin.fitting.strength import Trial, check_alpha
 from loclin.l3m.convex import ConvexFit, Problem
@@ -112,7 +112,8 @@ class L3MClassifier(LocallyLinearClassifier):
         all rows), and to choose the number of regions.
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
-        Restarts that run at once; the result does not depend on it.
+        Restarts, and short fits which choose alpha and the temperature, at once in threads; -1 for
+        all processors. The result does not depend on it.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves its short fits, for searches by
         accuracy, and leaves no `predict_proba`.
@@ -232,7 +233,6 @@ class L3MClassifier(LocallyLinearClassifier):
             hint = "or None"
             check_number("n_restarts", self.n_restarts, Integral, low=1, open_high=True, hint=hint)
         check_number("eta0", self.eta0, low=0, open_low=True, open_high=True)
-        check_n_jobs(self.n_jobs)
 
     def _stream_refusal(self) -> str | None:
         if self.solver != "online":

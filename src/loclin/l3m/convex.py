@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds
@@ -28,6 +27,7 @@ from loclin.engine.data import Rows
 from loclin.engine.losses import Loss, losses_for
 from loclin.engine.procedure import Procedure
 from loclin.engine.scores import local_products, regional_scores, winners
+from loclin.engine.threads import side_by_side
 from loclin.l3m.kernels import surrogate_rows
 from loclin.l3m.models import ConvexModels
 from loclin.l3m.outputs import (
@@ -317,7 +317,7 @@ class ConvexFit(Procedure):
     def iterate(self, *, average: bool) -> float:
         """Descend with less smoothing. Return the objective of the draw that is kept."""
         waiting = [run for run in self.runs if not run.gap <= self.tol]
-        Parallel(self.n_jobs, prefer="threads")(delayed(run.round)() for run in waiting)
+        side_by_side(Run.round, [(run,) for run in waiting], self.n_jobs)
         return self.best().objective
 
     def best(self) -> Run:

@@ -12,7 +12,6 @@ from copy import copy, deepcopy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -21,6 +20,7 @@ from loclin.engine.losses import Loss
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.rows import as_models, compiled_form, weights_for
 from loclin.engine.schedule import auto_alpha
+from loclin.engine.threads import side_by_side
 from loclin.l3m.models import OnlineModels, RegionalModels
 from loclin.l3m.online_kernels import Functions, Program, Progress, online_pass
 
@@ -130,10 +130,8 @@ class Online:
         """Pass over the rows; return the mean surrogate that the best run met."""
         order = np.arange(len(rows.y), dtype=np.int32)
         orders = [run.rng.permutation(order) if shuffle else order for run in self.runs]
-        met = Parallel(self.n_jobs, prefer="threads")(
-            delayed(run.learn)(rows, own, alpha, rate)
-            for run, own in zip(self.runs, orders, strict=True)
-        )
+        tasks = [(run, own) for run, own in zip(self.runs, orders, strict=True)]
+        met = side_by_side(lambda run, own: run.learn(rows, own, alpha, rate), tasks, self.n_jobs)
         return float(met[self.runs.index(self.best())])
 
     def copy(self) -> Self:

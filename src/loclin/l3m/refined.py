@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from loclin.anchors import kmeans_anchors
 from loclin.engine.data import Rows
 from loclin.engine.losses import Loss
 from loclin.engine.procedure import Procedure
+from loclin.engine.threads import side_by_side
 from loclin.l3m.kernels import soft_rows
 from loclin.l3m.models import PartitionedModels, RegionalModels
 from loclin.l3m.outputs import Floats, Limits, Outputs, Vector, block_products, minimise
@@ -233,7 +233,7 @@ def best_start(
         v, _ = annealing.refit(v)
         return annealing.risk(v, watched)
 
-    risks = Parallel(n_jobs, prefer="threads")(delayed(risk)(partition) for partition in starts)
+    risks = side_by_side(risk, [(partition,) for partition in starts], n_jobs)
     best = int(np.argmin(risks))
     return starts[best], float(risks[best])
 

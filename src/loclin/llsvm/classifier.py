@@ -21,7 +21,7 @@ from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
 from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_n_jobs, check_number, check_option
+from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import (
     Views,
     belongs_to_classes,
@@ -117,7 +117,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        "dual_cd": threads over the classes. The result does not depend on it.
+        Short fits, which choose alpha, the metric and the temperature, at once in threads, and
+        classes with "dual_cd"; -1 for all processors. The result does not depend on it.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves its short fits, for searches by
         accuracy, and leaves no `predict_proba`.
@@ -269,7 +270,6 @@ class LLSVMClassifier(LocallyLinearClassifier):
         check_alpha(self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
         check_flag("penalize_intercept", self.penalize_intercept)
-        check_n_jobs(self.n_jobs)
         if self.solver == "dual_cd":
             self._check_dual()
 

@@ -91,6 +91,9 @@ class LMKLClassifier(LocallyLinearClassifier):
     validation_fraction : float, default=0.1
         Part held out.
     class_weight : dict, "balanced" or None, default=None
+    n_jobs : int or None, default=None
+        Short fits, which choose alpha and the temperature, at once in threads; -1 for all
+        processors. The result does not depend on it.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves its short fits, for searches by
         accuracy, and leaves no `predict_proba`.
@@ -155,6 +158,7 @@ class LMKLClassifier(LocallyLinearClassifier):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
         calibrate: bool = True,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -176,6 +180,7 @@ class LMKLClassifier(LocallyLinearClassifier):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.class_weight = class_weight
+        self.n_jobs = n_jobs
         self.calibrate = calibrate
         self.warm_start = warm_start
         self.random_state = random_state

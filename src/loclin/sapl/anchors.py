@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.averaging import DescentModels
@@ -24,6 +23,7 @@ from loclin.engine.coders import Coder
 from loclin.engine.data import Floats, Labels, Rows, is_sparse
 from loclin.engine.procedure import Descent, StreamProcedure
 from loclin.engine.rows import compiled_form
+from loclin.engine.threads import side_by_side
 from loclin.fitting.encode import encode
 from loclin.sapl.kernels import MovingAnchors
 
@@ -170,7 +170,8 @@ class ByScorer(Descent, StreamProcedure):
 
     def iterate(self, *, average: bool) -> float:
         """Pass over the rows once."""
-        return self._total(delayed(part.iterate)(average=average) for part in self.parts)
+        tasks = [(part,) for part in self.parts]
+        return sum(side_by_side(lambda part: part.iterate(average=average), tasks, self.n_jobs))
 
     def weaken(self, ratio: float) -> bool:
         """Go on with so much of the L2 strength, if the procedure can."""
@@ -179,13 +180,12 @@ class ByScorer(Descent, StreamProcedure):
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from rows of a stream; return the objective over them."""
         self.n_seen += len(rows.y)
-        return self._total(
-            delayed(part.learn)(rows._replace(y=one_against_rest(rows.y, k)), alpha, batch_size)
-            for k, part in enumerate(self.parts)
-        )
 
-    def _total(self, calls: Any) -> float:
-        return float(sum(Parallel(self.n_jobs, prefer="threads")(calls)))
+        def learn(k: int, part: Any) -> float:
+            own = rows._replace(y=one_against_rest(rows.y, k))
+            return float(part.learn(own, alpha, batch_size))
+
+        return sum(side_by_side(learn, enumerate(self.parts), self.n_jobs))
 
     def result(self, *, final: bool = False) -> AnchoredModels:
         """Return the model as it stands."""

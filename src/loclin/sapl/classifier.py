@@ -20,7 +20,7 @@ from loclin.engine.sgd import SGD, SGDFit, SGDStream
 from loclin.engine.sgd_pass import PassSettings
 from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_n_jobs, check_number, check_option
+from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import Views, encode, fitted_coding
 from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap
@@ -127,7 +127,8 @@ class SAPLClassifier(LocallyLinearClassifier):
         Part held out.
     class_weight : dict, "balanced" or None, default=None
     n_jobs : int or None, default=None
-        Classes learned at once where they do not share anchors.
+        Short fits, which choose alpha, the metric and the temperature, at once in threads, and
+        classes that do not share anchors; -1 for all processors. The result does not depend on it.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves its short fits, for searches by
         accuracy, and leaves no `predict_proba`.
@@ -267,7 +268,6 @@ class SAPLClassifier(LocallyLinearClassifier):
         check_number("eta0", self.eta0, low=0, open_low=True)
         check_flag("share_anchors", self.share_anchors)
         check_flag("penalize_intercept", self.penalize_intercept)
-        check_n_jobs(self.n_jobs)
 
     def _stream_refusal(self) -> str | None:
         if self.n_anchors != "auto":
