@@ -1,12 +1,14 @@
 """Scores that must not change by accident: every model, solver, layout, dtype and way to learn.
 
-``python -m tests.golden`` writes `GOLDEN` anew, with what the package gives now: after a change
-that is meant to give other numbers, and only then.
+``python -m tests.golden`` adds to `GOLDEN` the cases that it lacks, and drops what no case gives.
+``python -m tests.golden --anew`` writes all with what the package gives now: after a change that is
+meant to give other numbers, and only then.
 """
 
 from __future__ import annotations
 
 import itertools
+import sys
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -116,6 +118,20 @@ def make(model: str) -> Any:
                 4, multi_class="crammer_singer", tol=1e-7, max_iter=500, **few
             ),
         },
+        "svmknn": {"": lambda: loclin.SVMKNNClassifier(12)},
+        "ldkl": {
+            "": lambda: loclin.LDKLClassifier(2, annealing=2, **short),
+            "auto": lambda: loclin.LDKLClassifier(**short | {"alpha": "auto"}),
+            "logistic": lambda: loclin.LDKLClassifier(2, loss="logistic", tree_penalty=0, **short),
+        },
+        "lmkl": {
+            "": lambda: loclin.LMKLClassifier(3, **short),
+            "auto": lambda: loclin.LMKLClassifier(3, **short | {"alpha": "auto"}),
+            "global": lambda: loclin.LMKLClassifier(3, bias="global", **short),
+            "alternating": lambda: loclin.LMKLClassifier(
+                3, solver="alternating", tol=1e-7, max_iter=3, **few
+            ),
+        },
         "ussvm": {
             "": lambda: loclin.USSVMClassifier(max_iter=4, random_state=0),
             "pruned": lambda: loclin.USSVMClassifier(
@@ -187,23 +203,25 @@ BASIC = [
     "llsvm dual", "llsvm dual-planes", "llsvm dual-by-class", "llsvm dual-competing",
     "sapl", "sapl learned", "sapl own",
     "l3m", "l3m convex", "l3m online",
-    "ussvm", "ussvm pruned", "ussvm given", "csvm",
+    "ussvm", "ussvm pruned", "ussvm given", "csvm", "svmknn", "ldkl", "lmkl",
 ]  # fmt: skip
 STREAMED = ["ml3", "llsvm", "llsvm planes", "llsvm competing", "llsvm constant", "sapl", "sapl own",
-            "l3m online", "ussvm", "csvm"]  # fmt: skip
+            "l3m online", "ussvm", "csvm", "ldkl", "lmkl"]  # fmt: skip
 # In one form only, as they compile nothing of their own.
 ONCE = {
     "fit": ["ml3 auto", "ml3 coding", "llsvm auto", "llsvm dual-constant", "sapl auto",
             "sapl constant", "sapl grown", "l3m auto", "l3m regions", "l3m online-hinge",
-            "ussvm nonnegative", "csvm auto", "csvm squared", "csvm competing"],
+            "ussvm nonnegative", "csvm auto", "csvm squared", "csvm competing", "ldkl auto",
+            "ldkl logistic", "lmkl auto", "lmkl global", "lmkl alternating"],
     "weighed": ["ml3", "llsvm", "llsvm dual", "sapl", "l3m", "l3m convex", "l3m online", "ussvm",
-                "csvm"],
+                "csvm", "svmknn", "ldkl", "lmkl"],
     "watched": ["ml3", "llsvm", "llsvm dual", "sapl", "l3m", "l3m convex", "l3m online", "ussvm",
-                "csvm"],
+                "csvm", "ldkl", "lmkl"],
     "continued": ["ml3", "llsvm", "llsvm constant", "llsvm dual", "llsvm dual-competing", "sapl",
-                  "sapl own", "sapl constant", "l3m", "l3m online", "ussvm", "csvm"],
+                  "sapl own", "sapl constant", "l3m", "l3m online", "ussvm", "csvm", "ldkl",
+                  "lmkl", "lmkl alternating"],
     "then_stream": ["ml3", "llsvm", "llsvm constant", "sapl", "sapl own", "l3m online", "ussvm",
-                    "csvm"],
+                    "csvm", "ldkl", "lmkl"],
     "stream": ["ml3 logistic", "llsvm by-class", "sapl constant", "sapl learned", "ussvm pruned"],
 }  # fmt: skip
 FORMS = list(itertools.product(LAYOUTS, ("float64", "float32"), (2, 3)))
@@ -227,5 +245,7 @@ def scores_of(case: Case) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    np.savez_compressed(GOLDEN, **{case.name: scores_of(case) for case in CASES})
-    print(f"{len(CASES)} cases, {GOLDEN.stat().st_size} bytes")
+    kept = {} if "--anew" in sys.argv else dict(np.load(GOLDEN))
+    every = {c.name: kept[c.name] if c.name in kept else scores_of(c) for c in CASES}
+    np.savez_compressed(GOLDEN, **every)
+    print(f"{len(every)} cases, {len(every.keys() - kept.keys())} of them new")
