@@ -21,9 +21,9 @@ from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDStream, mean_squared_feature_norm
-from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.rows import settings_of
 from loclin.fitting.strength import Trial, check_alpha
 
 _CLUSTERS, _ROWS = 64, 30  # at most so many clusters, of so many rows on average
@@ -232,14 +232,7 @@ class CSVMClassifier(LocallyLinearClassifier):
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
         continued = self._is_fitted()
         views = self._long_vectors(rows, rng, continued)
-        settings = PassSettings(
-            alpha=1.0,
-            loss=int(LOSSES[self.loss]),
-            batch_size=self._batch_size(len(rows.y)),
-            competing=self._competing,
-            intercepts=_INTERCEPTS,
-            penalize_intercept=True,
-        )
+        settings = settings_of(self, 1.0, len(rows.y), _INTERCEPTS, competing=self._competing)
         solver = SGD(rows.X, self._n_scorers, 1 + len(views.centers), settings)
         stream = SGDStream(solver, rng, views)
         if continued:

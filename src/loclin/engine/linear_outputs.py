@@ -1,5 +1,7 @@
 """Linear outputs of the rows that a coder learns: gates, features.
 
+The compiled coder has them in a field ``outputs``, by which its average is known.
+
 Output j of a row is ``u_j . x + c_j``. Its steps are AdaGrad's, ``rate / sqrt(sum of its squared
 gradients)``, one number each; its L2 penalty counts in the gradient.
 """
@@ -14,7 +16,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from loclin.engine.coders import Coder
+from loclin.engine.coders import Coder, average_coder
 from loclin.engine.data import Floats, is_sparse
 from loclin.engine.jit import OPTIONS, jit
 from loclin.engine.rows import add_outer, compiled_form, gather, is_dense, score
@@ -89,6 +91,13 @@ def count(outputs, n):
     for j in range(outputs.sum_c.shape[0]):
         outputs.sum_U[j] += outputs.U.dtype.type(n) * outputs.U[j]
         outputs.sum_c[j] += n * outputs.c[j]
+
+
+@overload(average_coder, jit_options=OPTIONS)
+def _average_outputs(coder, n):
+    if "outputs" in getattr(coder, "fields", ()):
+        return lambda coder, n: count(coder.outputs, n)
+    return None
 
 
 class LearnedOutputs(Coder):

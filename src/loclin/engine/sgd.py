@@ -20,9 +20,11 @@ from loclin.engine.averaging import AveragedWeights, DescentModels
 from loclin.engine.coders import Coder, Given
 from loclin.engine.codes import squared_norms
 from loclin.engine.data import Floats, Labels, Matrix, Rows
+from loclin.engine.losses import Loss
 from loclin.engine.procedure import Descent
 from loclin.engine.rounds import Rounds
 from loclin.engine.rows import compiled_form
+from loclin.engine.schedule import stable_eta0, step_offset
 from loclin.engine.sgd_pass import PassSettings, sgd_pass, sgd_pass_in_memory
 from loclin.engine.streams import Stream
 
@@ -61,6 +63,11 @@ class SGD(AveragedWeights):
     def mean_squared_norm(self, X: Matrix, Z: Any) -> float:
         """Mean squared norm of the implicit features, Z being the rows as the coder sees them."""
         return mean_squared_feature_norm(X, self.coder.codes(Z), self.settings.intercepts.local)
+
+    def count_steps(self, mean_squared_norm: float, eta0: float) -> None:
+        """Count steps as taken, so that the first is eta0 over the mean squared norm, or less."""
+        eta0 = stable_eta0(eta0, Loss(self.settings.loss), self.settings.batch_size)
+        self.t = step_offset(self.settings.alpha, mean_squared_norm, eta0)
 
     def iterate(
         self, X: Matrix, Z: Any, y: Labels, row_weights: Floats,

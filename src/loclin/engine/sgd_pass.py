@@ -25,9 +25,9 @@ class PassSettings(NamedTuple):
     alpha: float
     loss: int
     batch_size: int
-    competing: bool
     intercepts: Intercepts
-    penalize_intercept: bool
+    competing: bool = False
+    penalize_intercept: bool = True
 
 
 @jit

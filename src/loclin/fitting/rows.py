@@ -1,4 +1,4 @@
-"""Training rows as the solvers take them."""
+"""Training rows as the solvers take them, and what else their passes need to know."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Labels, Matrix, Rows
+from loclin.engine.losses import LOSSES
 from loclin.engine.rounds import Rounds
+from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.checks import check_weights
 
 # Rows scored by one product where the user leaves the choice to us.
@@ -100,6 +103,14 @@ def rounds_of(
     if size is None or len(rows.y) <= size:
         return Rounds(rows, None, rng, passed)
     return Rounds(rows, max(int(size), -(-len(rows.y) // classifier.max_iter)), rng, passed)
+
+
+def settings_of(
+    classifier: Any, alpha: float, n_samples: int, intercepts: Intercepts, **more: bool
+) -> PassSettings:
+    """Return what a pass of a classifier's descent needs to know, of so many rows."""
+    loss, batch_size = int(LOSSES[classifier.loss]), classifier._batch_size(n_samples)
+    return PassSettings(alpha, loss, batch_size, intercepts, **more)
 
 
 def can_hold_out(rows: Rows, fraction: float) -> bool:

@@ -19,7 +19,7 @@ from loclin.engine.procedure import Procedure
 from loclin.engine.scores import regional_scores, regions_of
 from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.checks import check_number, check_option, check_unchanged
 from loclin.fitting.rows import can_hold_out, hold_out
 from loclin.fitting.strength import Trial, check_alpha
 from loclin.l3m.convex import ConvexFit, Problem
@@ -319,11 +319,7 @@ class L3MClassifier(LocallyLinearClassifier):
         return OnlineStream(Online(runs, self.n_jobs), sums, unit, self.eta0)
 
     def _check_unchanged(self) -> None:
-        if self.n_regions not in (None, "auto", self.n_regions_):
-            raise ValueError(
-                f"n_regions={self.n_regions} differs from the {self.n_regions_} of the fit that is "
-                "to go on. Leave it as it was, or start afresh with warm_start=False."
-            )
+        check_unchanged("n_regions", self.n_regions, self.n_regions_, None, "auto")
         if self.solver == "online" and self._kept is None:
             raise ValueError(
                 "solver='online' goes on from a model of its own only; this one is of another "

@@ -10,15 +10,13 @@ from scipy import sparse
 
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Rows, mean_squared_norm
-from loclin.engine.losses import LOSSES, losses_for
-from loclin.engine.schedule import stable_eta0, step_offset
+from loclin.engine.losses import losses_for
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
-from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.checks import check_number, check_option, check_unchanged
 from loclin.fitting.encode import Views
-from loclin.fitting.rows import rounds_of
+from loclin.fitting.rows import rounds_of, settings_of
 from loclin.fitting.strength import Trial, check_alpha
 from loclin.ldkl.tree import LearnedTree, path_codes, starting_tree
 
@@ -249,8 +247,7 @@ class LDKLClassifier(LocallyLinearClassifier):
         n_pass = min(len(rows.y), self.round_rows or len(rows.y))
         n_soft = n_pass * min(self.annealing, self.max_iter / 2)
         solver, norm2 = self._solver(some, len(rows.y), n_soft, rng, continued)
-        eta0 = stable_eta0(self.eta0, LOSSES[self.loss], solver.settings.batch_size)
-        solver.t = step_offset(solver.settings.alpha, norm2, eta0)
+        solver.count_steps(norm2, self.eta0)
         rounds = rounds_of(self, rows, rng, continued=continued)
         return SGDFit(solver, rounds, Views(coding=None, linear=True), rng)
 
@@ -267,7 +264,7 @@ class LDKLClassifier(LocallyLinearClassifier):
     ) -> tuple[SGD, float]:
         """Return the descent at its start or where the fit before ended, and its features' norm."""
         if continued:
-            self._check_unchanged()
+            check_unchanged("depth", self.depth, self.depth_, "auto")
             U = np.concatenate([self.gate_coef_, self.feature_coef_])
             c = np.concatenate([self.gate_intercept_, self.feature_intercept_])
         else:
@@ -277,27 +274,13 @@ class LDKLClassifier(LocallyLinearClassifier):
         norm2 = mean_squared_feature_norm(rows.X, tree.codes(rows.X), local=True)
         alpha = self._strength(norm2, n)
         tree.decay = self.tree_penalty * alpha
-        settings = PassSettings(
-            alpha=alpha,
-            loss=int(LOSSES[self.loss]),
-            batch_size=self._batch_size(n),
-            competing=False,
-            intercepts=Intercepts(local=True, extra=False),
-            penalize_intercept=True,
-        )
+        settings = settings_of(self, alpha, n, Intercepts(local=True, extra=False))
         n_scorers = 1 if len(self.classes_) == 2 else len(self.classes_)
         solver = SGD(rows.X, n_scorers, tree.n_nodes, settings, tree)
         if continued:
             tree.follow(self.history_).hardness = self.hardness_
             solver.set_models(self.local_coef_, self.local_intercept_)
         return solver, norm2
-
-    def _check_unchanged(self) -> None:
-        if self.depth not in ("auto", self.depth_):
-            raise ValueError(
-                f"depth={self.depth} differs from the {self.depth_} of the fit that is to go on. "
-                "Leave it as it was, or start afresh with warm_start=False."
-            )
 
     def _class_scores(self, X: Any, *, ranks: bool = False) -> Floats:
         return coded_scores(X, self._codes(X), self.local_coef_, self.local_intercept_)

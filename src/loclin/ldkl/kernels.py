@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from loclin.engine.coders import average_coder, is_coder, move_coder, write_codes
+from loclin.engine.coders import is_coder, move_coder, write_codes
 from loclin.engine.jit import OPTIONS, jit
-from loclin.engine.linear_outputs import MovingOutputs, answer, count, descend, pull
+from loclin.engine.linear_outputs import MovingOutputs, answer, descend, pull
 from loclin.engine.rows import gather, is_dense
 
 
@@ -172,10 +172,3 @@ def _move_tree(coder, rows, slopes, responses):
         descend(coder.outputs, rows.shape[0], 0 if relaxed else n_gates)
 
     return move
-
-
-@overload(average_coder, jit_options=OPTIONS)
-def _average_tree(coder, n):
-    if is_coder(coder, MovingTree):
-        return lambda coder, n: count(coder.outputs, n)
-    return None

@@ -16,10 +16,8 @@ from loclin.engine.dual import DualFit, dual_problems
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.rounds import Rounds
-from loclin.engine.schedule import stable_eta0, step_offset
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
-from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import (
@@ -32,7 +30,7 @@ from loclin.fitting.encode import (
 )
 from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap, in_metric
-from loclin.fitting.rows import rounds_of
+from loclin.fitting.rows import rounds_of, settings_of
 from loclin.fitting.strength import Trial, check_alpha
 
 
@@ -334,9 +332,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         rng: np.random.Generator, *, continued: bool,
     ) -> SGDFit:  # fmt: skip
         solver = self._sgd(*seen, alpha, len(rounds.rows.y))
-        settings = solver.settings
-        eta0 = stable_eta0(self.eta0, LOSSES[self.loss], settings.batch_size)
-        solver.t = step_offset(alpha, norm2 + settings.intercepts.extra, eta0)
+        solver.count_steps(norm2 + self._intercepts.extra, self.eta0)
         if continued:
             rounds.passed = getattr(self, "t_", 0)
             solver.set_models(*self._trained_models())
@@ -389,14 +385,11 @@ class LLSVMClassifier(LocallyLinearClassifier):
         return Views(self.coding_, self.weights == "linear", self._multiplier)
 
     def _sgd(self, X: Matrix, codes: Any, alpha: float, n_samples: int) -> SGD:
-        settings = PassSettings(
-            alpha=alpha,
-            loss=int(LOSSES[self.loss]),
-            batch_size=self._batch_size(n_samples),
+        settings = settings_of(
+            self, alpha, n_samples, self._intercepts,
             competing=self.multi_class == "crammer_singer",
-            intercepts=self._intercepts,
             penalize_intercept=bool(self.penalize_intercept),
-        )
+        )  # fmt: skip
         return SGD(X, self._n_scorers, codes.shape[-1], settings)
 
     def _trained_models(self) -> tuple[Floats, ...]:

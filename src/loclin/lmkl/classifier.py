@@ -15,14 +15,12 @@ from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.dual import DualFit, dual_problems
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure
-from loclin.engine.schedule import stable_eta0, step_offset
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
-from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.checks import check_number, check_option, check_unchanged
 from loclin.fitting.encode import Views
-from loclin.fitting.rows import rounds_of
+from loclin.fitting.rows import rounds_of, settings_of
 from loclin.fitting.strength import Trial, check_alpha
 from loclin.lmkl.gates import Alternation, LearnedGates, gate_codes, solved
 
@@ -216,7 +214,8 @@ class LMKLClassifier(LocallyLinearClassifier):
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         some = rounds_of(self, rows, rng).some()
         V, v0 = self._gates(some, rng, continued)
-        norm2, alpha = self._strength_of(some, V, v0, len(rows.y))
+        norm2 = mean_squared_feature_norm(some.X, gate_codes(some.X, V, v0), self._intercepts.local)
+        alpha = self._strength(norm2, len(rows.y))
         if self.solver == "alternating":
 
             def solve(codes: Floats, duals: Any) -> DualFit:
@@ -228,8 +227,7 @@ class LMKLClassifier(LocallyLinearClassifier):
 
             return Alternation(rows, V, v0, solve, self._rate(some))
         solver = self._solver(some, V, v0, alpha, len(rows.y), continued)
-        eta0 = stable_eta0(self.eta0, LOSSES[self.loss], solver.settings.batch_size)
-        solver.t = step_offset(alpha, norm2, eta0)
+        solver.count_steps(norm2, self.eta0)
         return SGDFit(solver, rounds_of(self, rows, rng, continued=continued), _VIEWS, rng)
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> SGDStream:
@@ -243,12 +241,7 @@ class LMKLClassifier(LocallyLinearClassifier):
     ) -> tuple[Floats, Floats]:
         """Return the gates of the fit before, or those of soft assignment to centres of k-means."""
         if continued:
-            if self.n_models not in (None, len(self.gate_intercept_)):
-                raise ValueError(
-                    f"n_models={self.n_models} differs from the {len(self.gate_intercept_)} of the "
-                    "fit that is to go on. Leave it as it was, or start afresh with "
-                    "warm_start=False."
-                )
+            check_unchanged("n_models", self.n_models, len(self.gate_intercept_), None)
             return self.gate_coef_.copy(), self.gate_intercept_.copy()
         X, seed = rows.X, int(rng.integers(2**31 - 1))
         m = self.n_models or max(1, min(_MODELS, len(rows.y) // 10))
@@ -259,26 +252,13 @@ class LMKLClassifier(LocallyLinearClassifier):
         bandwidth = X.dtype.type(auto_bandwidth(X, centres, 1))
         return 2 * bandwidth * centres, -bandwidth * np.einsum("jf,jf->j", centres, centres)
 
-    def _strength_of(self, rows: Rows, V: Floats, v0: Floats, n: int) -> tuple[float, float]:
-        """Return the mean squared norm of the features at the start, and the L2 strength."""
-        codes = gate_codes(rows.X, V, v0)
-        norm2 = mean_squared_feature_norm(rows.X, codes, self._intercepts.local)
-        return norm2, self._strength(norm2, n)
-
     def _rate(self, rows: Rows) -> float:
         return float(self.gate_lr / np.sqrt(1 + mean_squared_norm(rows.X)))
 
     def _solver(self, rows: Rows, V: Floats, v0: Floats, alpha: float, n: int,
                 continued: bool) -> SGD:  # fmt: skip
         """Return the descent at its start, or where the fit before ended."""
-        settings = PassSettings(
-            alpha=alpha,
-            loss=int(LOSSES[self.loss]),
-            batch_size=self._batch_size(n),
-            competing=False,
-            intercepts=self._intercepts,
-            penalize_intercept=True,
-        )
+        settings = settings_of(self, alpha, n, self._intercepts)
         gates = LearnedGates(V, v0, self._rate(rows))
         solver = SGD(rows.X, self._n_scorers, len(v0), settings, gates)
         if continued:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from loclin.engine.coders import average_coder, is_coder, move_coder, write_codes
+from loclin.engine.coders import is_coder, move_coder, write_codes
 from loclin.engine.jit import OPTIONS, jit
-from loclin.engine.linear_outputs import MovingOutputs, answer, count, descend, pull
+from loclin.engine.linear_outputs import MovingOutputs, answer, descend, pull
 
 
 class MovingGates(NamedTuple):
@@ -74,10 +74,3 @@ def _move_gates(coder, rows, slopes, responses):
         descend(coder.outputs, rows.shape[0], 0)
 
     return move
-
-
-@overload(average_coder, jit_options=OPTIONS)
-def _average_gates(coder, n):
-    if is_coder(coder, MovingGates):
-        return lambda coder, n: count(coder.outputs, n)
-    return None

@@ -12,19 +12,17 @@ from loclin.anchors import check_anchors
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
-from loclin.engine.losses import LOSSES, losses_for
+from loclin.engine.losses import losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
-from loclin.engine.schedule import stable_eta0, step_offset
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream
-from loclin.engine.sgd_pass import PassSettings
 from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_number, check_option
+from loclin.fitting.checks import check_flag, check_number, check_option, check_unchanged
 from loclin.fitting.encode import Views, encode, fitted_coding
 from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap
-from loclin.fitting.rows import hold_out, rounds_of
+from loclin.fitting.rows import hold_out, rounds_of, settings_of
 from loclin.fitting.strength import Trial, check_alpha
 from loclin.sapl.anchors import (
     AT_REST,
@@ -337,11 +335,7 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     def _check_unchanged(self) -> None:
         for name, value in self._of_the_start().items():
-            if value != self._begun[name]:
-                raise ValueError(
-                    f"{name}={value!r} differs from the {self._begun[name]!r} of the fit that is "
-                    "to go on. Leave it as it was, or start afresh with warm_start=False."
-                )
+            check_unchanged(name, value, self._begun[name])
 
     def _learned_anchors(self, rows: Rows, coding: Any, n_at_rest: int) -> LearnedAnchors:
         """Anchors that start from a coding."""
@@ -351,14 +345,9 @@ class SAPLClassifier(LocallyLinearClassifier):
     def _solver(self, rows: Rows, anchors: LearnedAnchors, *, shared: bool = False) -> SGD:
         """Solver with these anchors: of one scorer, or of all where they share anchors."""
         n_classes = len(self.classes_)
-        settings = PassSettings(
-            alpha=1.0,
-            loss=int(LOSSES[self.loss]),
-            batch_size=self._batch_size(len(rows.y)),
-            competing=False,
-            intercepts=Intercepts(local=self.weights == "linear", extra=False),
-            penalize_intercept=bool(self.penalize_intercept),
-        )
+        intercepts = Intercepts(local=self.weights == "linear", extra=False)
+        settings = settings_of(self, 1.0, len(rows.y), intercepts,
+                               penalize_intercept=bool(self.penalize_intercept))  # fmt: skip
         n_scorers = n_classes if n_classes > 2 and (shared or self.share_anchors) else 1
         X = self._views.of_models(rows.X[:1])
         return SGD(X, n_scorers, len(anchors.V), settings, anchors)
@@ -379,8 +368,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         norm2 = solver.mean_squared_norm(*self._views(some.X))
         alpha = self._strength(norm2, n_samples)
         solver.settings = solver.settings._replace(alpha=alpha)
-        eta0 = stable_eta0(self.eta0, LOSSES[self.loss], solver.settings.batch_size)
-        solver.t = step_offset(alpha, norm2, eta0)
+        solver.count_steps(norm2, self.eta0)
 
     def _starting_coding(
         self, rows: Rows, rng: np.random.Generator, first: int | None = None

@@ -19,7 +19,7 @@ from loclin.engine.scores import answer_scores, shared_code_scores
 from loclin.engine.targets import signs_of
 from loclin.fitting.atomic import atomic
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_number
+from loclin.fitting.checks import check_flag, check_number, check_unchanged
 from loclin.fitting.rows import LARGEST_BATCH, weigh
 from loclin.fitting.strength import Trial
 from loclin.fitting.targets import find_classes, labels_or_indicator
@@ -319,11 +319,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     def _atoms_to_go_on_from(self) -> NDArray[np.floating]:
         """Return the atoms (A, d) of the fit before."""
         n_atoms = self.dictionary_.shape[1]
-        if self.n_atoms not in (None, n_atoms):
-            raise ValueError(
-                f"n_atoms={self.n_atoms} differs from the {n_atoms} of the fit that is to go on. "
-                "Leave it as it was, or start afresh with warm_start=False."
-            )
+        check_unchanged("n_atoms", self.n_atoms, n_atoms, None)
         return np.ascontiguousarray(self.dictionary_.T)
 
     def _penalty(self, unit: float, n_samples: int) -> Penalty:
