@@ -95,6 +95,43 @@ def test_root_is_that_of_the_metric_and_keeps_the_norm():
         assert metric.root_of(np.full((D, D), nothing), X) is None
 
 
+@pytest.mark.parametrize("model", [ML3Classifier(), SAPLClassifier(30)], ids=["ml3", "sapl"])
+def test_a_rank_finds_the_few_directions_that_tell(model):
+    """Labels depend on two directions of twenty, none of them a feature, and not linearly."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 20))
+    directions = np.linalg.qr(rng.standard_normal((20, 2)))[0]
+    u, v = (X @ directions).T
+    y = np.sin(2 * u) > 0.8 * v
+    errors = {}
+    for rank in (None, 2):
+        fitted = clone(model).set_params(metric=rank, random_state=0).fit(X[:2000], y[:2000])
+        errors[rank] = np.mean(fitted.predict(X[2000:]) != y[2000:])
+    assert errors[2] < 0.6 * errors[None]
+    values, vectors = np.linalg.eigh(fitted.metric_)
+    assert values[-3] < 1e-3 * values[-2]
+    assert np.linalg.svd(directions.T @ vectors[:, -2:])[1].min() > 0.9
+    coef, intercept = fitted.local_model(X)
+    scores = np.einsum("nd,nd->n", coef, X) + intercept
+    np.testing.assert_allclose(scores, fitted.decision_function(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("rank", [1, 3, D, 99])
+def test_a_rank_is_the_number_of_directions_that_count(rank):
+    X, y = problem()
+    values = np.linalg.eigvalsh(clone(MODELS["ml3"]).set_params(metric=rank).fit(X, y).metric_)
+    assert np.count_nonzero(values > 1.01e-4 * values.max()) == min(rank, D)
+
+
+@pytest.mark.parametrize(
+    ("metric", "error"), [(0, ValueError), (True, TypeError), (1.5, ValueError)]
+)
+def test_ranks_that_are_none(metric, error):
+    X, y = problem()
+    with pytest.raises(error, match="metric"):
+        clone(MODELS["ml3"]).set_params(metric=metric).fit(X, y)
+
+
 @pytest.mark.parametrize("multiplier", [1.0, 0.5])
 @pytest.mark.parametrize("whole", [True, False])
 def test_what_is_learned_comes_back_and_goes_there(whole, multiplier):

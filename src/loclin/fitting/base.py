@@ -75,7 +75,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     objective_: list[float]
     validation_scores_: list[float]
     round_rows: int | None = None  # rows of an iteration where there are more; None: all
-    metric: str | None = None  # that anchors and the penalty measure by
+    metric: str | int | None = None  # that anchors and the penalty measure by
     n_jobs: int | None = None
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
     _scores_tell_finite = False  # has every row with NaN or infinity such a score?

@@ -172,8 +172,10 @@ def check_shared_parameters(model: Any) -> None:
                  open_low=True, open_high=True)  # fmt: skip
     check_number("average", model.average, Integral, low=0,
                  hint="it is the number of last iterations to average, 0 for none")  # fmt: skip
-    if model.metric is not None:
-        check_option("metric", model.metric, METRICS, hint=" or None")
+    if isinstance(model.metric, Integral):
+        check_number("metric", model.metric, Integral, low=1, hint="where it is a rank")
+    elif model.metric is not None:
+        check_option("metric", model.metric, METRICS, hint=", a rank or None")
     check_n_jobs(model.n_jobs)
     for name in ("calibrate", "early_stopping", "warm_start"):
         check_flag(name, getattr(model, name))

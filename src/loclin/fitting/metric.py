@@ -73,7 +73,7 @@ def gradient_products(codes: Any, coef: Floats, weights: Floats, *, whole: bool)
     return products
 
 
-def root_of(products: Floats, X: Matrix) -> Floats | None:
+def root_of(products: Floats, X: Matrix, rank: int | None = None) -> Floats | None:
     """Return the root of the metric by these products; None where gradients tell none.
 
     It leaves the rows the mean squared norm that they have, so that steps, the bandwidth and the
@@ -84,6 +84,8 @@ def root_of(products: Floats, X: Matrix) -> Floats | None:
     products : ndarray of shape (d,) or (d, d)
         float64.
     X : {ndarray, csr} of shape (n, d)
+    rank : int or None
+        Directions of a whole metric that count, the first; the others count least.
     """
     if not np.isfinite(products).all():  # the fit itself will say what overflows
         return None
@@ -92,6 +94,8 @@ def root_of(products: Floats, X: Matrix) -> Floats | None:
     if largest <= 0:
         return None
     strengths = np.maximum(np.maximum(values / largest, 0.0) ** _POWER, _LEAST)
+    if rank is not None:
+        strengths[: max(0, len(strengths) - rank)] = _LEAST
     root = strengths if vectors is None else (vectors * strengths) @ vectors.T
     root = root.astype(X.dtype)
     norm2 = mean_squared_norm(in_metric(X, root))
@@ -115,14 +119,17 @@ def refit(model: Any, rows: Rows, root: Floats | None, trial: Trial, seed: int) 
     return short_fit(tried, rows, trial.n_learning, seed)
 
 
-def learned_root(model: Any, rows: Rows, trial: Trial, seed: int, whole: bool) -> Floats | None:
+def learned_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | None:
     """Return the root of the metric after all rounds, by short fits to some of the rows."""
+    whole = model.metric != "diagonal"
+    rank = None if isinstance(model.metric, str) else int(model.metric)
     by_class = np.argsort(rows.y, kind="stable")[:: -(-len(rows.y) // MOST_ROWS)]
     first = np.unique(rows.y, return_index=True)[1]
     some, root = part_of(rows, np.union1d(by_class, first)), None
-    for _ in range(_WHOLE_ROUNDS if whole else ROUNDS):
+    rounds = _WHOLE_ROUNDS if model.metric == "full" else ROUNDS
+    for left in reversed(range(rounds)):
         fitted = refit(model, some, root, trial, seed)
-        root = root_of(products_of(fitted, some, whole), some.X)
+        root = root_of(products_of(fitted, some, whole), some.X, None if left else rank)
     return root
 
 
@@ -194,12 +201,13 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
     if metric is None:
         return {}
     n_features = rows.X.shape[1]
-    if metric == "full" and (is_sparse(rows.X) or n_features > MOST_FEATURES):
+    whole = metric not in ("diagonal", "auto")
+    if whole and (is_sparse(rows.X) or n_features > MOST_FEATURES):
         reason = (
             "would make sparse rows dense" if is_sparse(rows.X)
             else f"takes at most {MOST_FEATURES} features, and X has {n_features}"
         )  # fmt: skip
-        raise ValueError(f"metric='full' {reason}; use metric='diagonal' instead.")
+        raise ValueError(f"metric={metric!r} {reason}; use metric='diagonal' instead.")
     seed, trial = model._seed(), model._trial(rows)
     if metric != "auto" and not trial.in_metric:
         raise ValueError(
@@ -210,7 +218,7 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
     vars(tried).update(trial.parameters | stronger(model))
     with quiet(), np.errstate(all="ignore"):  # the fit itself warns
         if metric != "auto":
-            root = learned_root(tried, rows, trial, seed, metric == "full")
+            root = learned_root(tried, rows, trial, seed)
         elif trial.in_metric and n_features <= MOST_FEATURES:
             with suppress(ValueError):  # a fold may have too few rows for what all allow
                 root = chosen_root(tried, rows, trial, seed)

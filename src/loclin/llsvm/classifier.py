@@ -76,14 +76,15 @@ class LLSVMClassifier(LocallyLinearClassifier):
         1 if ``bias="global"``) over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4,
         1, 4, 16 or 64, chosen by 3-fold cross-validation. ``C`` of scikit-learn's ``LinearSVC`` is
         ``1 / (n_samples * alpha)``. The chosen value is `alpha_`.
-    metric : {"diagonal", "full", "auto"} or None, default=None
+    metric : {"diagonal", "full", "auto"}, int or None, default=None
         By what the penalty and the coding measure. None counts all features alike. "diagonal"
         counts each as much as the model uses it: in short fits, the features of each are weighed by
         the gradients of the one before (AGOP, Radhakrishnan et al., 2024). "full" counts their
-        combinations too; rows must be dense, of at most 2,000 features. "auto" takes the diagonal
-        where it lowers the log loss of held-out rows, else None (also with more features, or a
-        frozen coding); a fit then takes about twice as long. Models stay those of the features as
-        given. A stream takes the metric of its first rows ("auto": none), or of the fit before.
+        combinations too, a number only so many of these, those that are used most; rows must be
+        dense, of at most 2,000 features. "auto" takes the diagonal where it lowers the log loss of
+        held-out rows, else None (also with more features, or a frozen coding); a fit then takes
+        about twice as long. Models stay those of the features as given. A stream takes the metric
+        of its first rows ("auto": none), or of the fit before.
     penalize_intercept : bool, default=True
         Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
         free, for "sgd" only.
@@ -212,7 +213,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         loss: str = "hinge",
         multi_class: str = "ovr",
         alpha: float | str = "auto",
-        metric: str | None = None,
+        metric: str | int | None = None,
         penalize_intercept: bool = True,
         max_iter: int = 1000,
         round_rows: int | None = 100_000,

@@ -57,14 +57,15 @@ class ML3Classifier(LocallyLinearClassifier):
         least in 3-fold cross-validation (1 unless beaten by more than chance): noisy labels need
         more. The paper's regularisation lambda, for a sum of losses, is ``n_samples * alpha``. The
         chosen value is `alpha_`.
-    metric : {"diagonal", "full", "auto"} or None, default=None
+    metric : {"diagonal", "full", "auto"}, int or None, default=None
         What the penalty measures by. None counts all features alike. "diagonal" counts each as much
         as the model uses it: in short fits, the features of each are weighed by the gradients of
-        the one before (AGOP, Radhakrishnan et al., 2024). "full" counts their combinations too;
-        rows must be dense, of at most 2,000 features. "auto" takes the diagonal where it lowers the
-        log loss of held-out rows, else None (also with more features); a fit then takes about twice
-        as long. Models stay those of the features as given. A stream takes the metric of its first
-        rows ("auto": none), or of the fit before.
+        the one before (AGOP, Radhakrishnan et al., 2024). "full" counts their combinations too, a
+        number only so many of these, those that are used most; rows must be dense, of at most 2,000
+        features. "auto" takes the diagonal where it lowers the log loss of held-out rows, else None
+        (also with more features); a fit then takes about twice as long. Models stay those of the
+        features as given. A stream takes the metric of its first rows ("auto": none), or of the fit
+        before.
     loss : {"hinge", "logistic"}, default="hinge"
         Loss of the margin. The paper has the hinge.
     max_iter : int, default=1000
@@ -198,7 +199,7 @@ class ML3Classifier(LocallyLinearClassifier):
         *,
         p: float = 1.5,
         alpha: float | str = "auto",
-        metric: str | None = None,
+        metric: str | int | None = None,
         loss: str = "hinge",
         max_iter: int = 1000,
         round_rows: int | None = 50_000,

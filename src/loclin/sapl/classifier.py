@@ -88,14 +88,15 @@ class SAPLClassifier(LocallyLinearClassifier):
         L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
         over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, chosen by
         3-fold cross-validation.
-    metric : {"diagonal", "full", "auto"} or None, default=None
+    metric : {"diagonal", "full", "auto"}, int or None, default=None
         By what the penalty and the distances to anchors measure. None counts all features alike.
         "diagonal" counts each as much as the model uses it: in short fits, the features of each are
         weighed by the gradients of the one before (AGOP, Radhakrishnan et al., 2024). "full" counts
-        their combinations too; rows must be dense, of at most 2,000 features. "auto" takes the
-        diagonal where it lowers the log loss of held-out rows, else None (also with more features);
-        a fit then takes about twice as long. Models and anchors stay those of the features as
-        given. A stream takes the metric of its first rows ("auto": none), or of the fit before.
+        their combinations too, a number only so many of these, those that are used most; rows must
+        be dense, of at most 2,000 features. "auto" takes the diagonal where it lowers the log loss
+        of held-out rows, else None (also with more features); a fit then takes about twice as long.
+        Models and anchors stay those of the features as given. A stream takes the metric of its
+        first rows ("auto": none), or of the fit before.
     penalize_intercept : bool, default=False
         Whether the `b_yj` are penalised like weights of a constant feature.
     max_iter : int, default=1000
@@ -198,7 +199,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         share_anchors: bool = True,
         loss: str = "hinge",
         alpha: float | str = "auto",
-        metric: str | None = None,
+        metric: str | int | None = None,
         penalize_intercept: bool = False,
         max_iter: int = 1000,
         round_rows: int | None = 100_000,
