@@ -13,6 +13,7 @@ from reproduction.defaults import table as defaults
 from reproduction.ensemble import official as ensemble
 from reproduction.entry import Entry
 from reproduction.l3m import entries as l3m
+from reproduction.ldkl import front as ldkl
 from reproduction.ml3 import entries as ml3
 from reproduction.occ import entries as occ
 from reproduction.quick import sized
@@ -25,8 +26,8 @@ PAGE = sized(HERE.parent / "docs", quick=RESULTS) / "reproduction.md"
 
 
 def all_entries() -> list[Entry]:
-    """Every entry of every paper, the table of defaults, and the ensemble on official splits."""
-    modules = (ml3, occ, sapl, l3m, ussvm, defaults, metrics, ensemble)
+    """Every entry of every paper, LDKL's front, the defaults, the ensemble on official splits."""
+    modules = (ml3, occ, sapl, l3m, ussvm, ldkl, defaults, metrics, ensemble)
     return [entry for module in modules for entry in module.entries()]
 
 

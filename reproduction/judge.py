@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import rankdata, studentized_range, wilcoxon
 
-from reproduction.entry import Entry
+from reproduction.entry import BY_TEST_ERROR, Entry
 from reproduction.published import TEST_ROWS, Fact, Key, published
 from reproduction.store import Cache
 
@@ -42,7 +42,7 @@ def stored_results(results: Path, entries: list[Entry]) -> dict[tuple[str, str],
 def fact_of(entry: Entry, facts: dict[Key, Fact], metric: str = "error %") -> Fact | None:
     """Return what the paper has for the entry."""
     system = BESIDE.get(entry.system, entry.system)
-    place = entry.paper, entry.table.removeprefix("table ")
+    place = entry.paper, entry.in_paper.removeprefix("table ")
     return facts.get(Key(*place, entry.data, system, metric))
 
 
@@ -62,15 +62,27 @@ def judged(entry: Entry, result: dict[str, Any] | None, fact: Fact | None) -> Ce
     return Cell(entry, fact, float(mean), float(std), len(errors), state)
 
 
-def cells(entries: list[Entry], results: dict[tuple[str, str], Any]) -> list[Cell]:
-    """Judge the entries of the papers' error tables."""
+def cells(entries: list[Entry], results: dict[tuple[str, str], Any], *,
+          by_test_error: bool = False) -> list[Cell]:  # fmt: skip
+    """Judge the entries of the papers' error tables, or those chosen by test error as the paper."""
     facts = published()
     tables = [e for e in entries if e.paper != "defaults" and e.table.startswith("table")]
     return [
         judged(e, results.get((e.paper, e.key)), fact_of(e, facts))
         for e in tables
         if (e.paper, e.table) != ("sapl", "table 3")
+        and e.table.endswith(BY_TEST_ERROR) == by_test_error
     ]
+
+
+def by_own_protocol(of: list[Cell], by_test_error: list[Cell]) -> list[Cell]:
+    """Return the cells, those of the same figure chosen by test error taking their places."""
+
+    def figure(entry: Entry) -> tuple[str, ...]:
+        return entry.paper, entry.in_paper, entry.data, entry.system
+
+    again = {figure(c.entry): c for c in by_test_error if c.state != WAITING}
+    return [again.get(figure(c.entry), c) for c in of]
 
 
 def gap_in_chance(cell: Cell) -> float | None:

@@ -20,10 +20,6 @@ MISSING_DATA = {
 }
 # Systems of other papers that are not in the library.
 MISSING_SYSTEMS = {
-    "L-MKL": "localised multiple kernel learning",
-    "SVM-KNN": "an SVM on the neighbours of each row",
-    "CSVM": "clustered SVM",
-    "LDKL": "local deep kernel learning",
     "LCC (4096 anchors)": "copied from another paper; OCC's table has the system itself",
 }
 # Rows of the official test splits.

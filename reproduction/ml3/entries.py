@@ -24,7 +24,7 @@ def entries() -> Iterator[Entry]:
     """Yield the entries."""
     for name, row in tables.ROWS.items():
         own, stage = row.how == "ml3", int(row.like is not None)
-        for data in tables.TABLE_1:
+        for data in tables.TABLE_1 if row.table_1 else ():
             run, minutes = partial(cell, data, name), MINUTES[data]
             yield Entry("ml3", "table 1", data, name, run, minutes, stage, own)
         for data in tables.TABLE_2 if row.table_2 else ():

@@ -1,0 +1,1 @@
+"""LDKL by depth, beside ML3 and LLC-SAPL of several sizes."""
