@@ -147,6 +147,11 @@ def ratios(ours: dict[tuple[str, str], float], theirs: dict[tuple[str, str], flo
     return (found or MARKS[WAITING]) + (f" ({paper})" if paper else "")
 
 
+def times(ratio: float) -> str:
+    """Return a ratio to two digits at least."""
+    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"
+
+
 def sapl_times(entries: list[Entry], results: Results) -> Iterable[str]:
     """Yield the prediction times of SVC over those of SAPL and of its rivals."""
     facts, rows = published(), []
@@ -162,8 +167,8 @@ def sapl_times(entries: list[Entry], results: Results) -> Iterable[str]:
         for system in systems:
             rival = results.get(("sapl", f"table 2 | {e.data} | {system}"), {})
             seconds = of_sapl if system == "LLC-SAPL" else rival.get("test s")
-            ours = f"{kernel[0] / min(seconds):.3g}" if kernel and seconds else MARKS[WAITING]
-            row.append(f"{ours} ({paper(e.data, 'Kernel SVM') / paper(e.data, system):.3g})")
+            ours = times(kernel[0] / min(seconds)) if kernel and seconds else MARKS[WAITING]
+            row.append(f"{ours} ({times(paper(e.data, 'Kernel SVM') / paper(e.data, system))})")
         rows.append([e.data, *row])
     yield "Table 3: prediction time of the kernel SVM over the system's; the paper's in brackets.\n"
     yield table(["", *systems], rows)
