@@ -21,17 +21,15 @@ from loclin.engine.coders import Coder, average_coder, is_coder, move_coder, wri
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Rows
 from loclin.engine.jit import OPTIONS
-from loclin.engine.losses import LOSSES, losses_for
+from loclin.engine.losses import losses_for
 from loclin.engine.procedure import LocalModels
 from loclin.engine.rows import add_outer, compiled_form, gather, row_buffer, score
-from loclin.engine.schedule import stable_eta0, step_offset
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream
-from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.encode import Views
-from loclin.fitting.rows import rounds_of
+from loclin.fitting.rows import rounds_of, settings_of
 from loclin.fitting.strength import Trial, check_alpha
 
 # 1. The compiled half of the coder: a NamedTuple, and three functions for it.
@@ -222,14 +220,7 @@ class TwoGatesClassifier(LocallyLinearClassifier):
         else:
             v = rng.standard_normal(rows.X.shape[1]).astype(rows.X.dtype)
             gate = LearnedGate(v, 0.0, self.gate_lr)
-        settings = PassSettings(
-            alpha=1.0,
-            loss=int(LOSSES[self.loss]),
-            batch_size=self._batch_size(len(rows.y)),
-            competing=False,
-            intercepts=Intercepts(local=True, extra=False),
-            penalize_intercept=True,
-        )
+        settings = settings_of(self, 1.0, len(rows.y), Intercepts(local=True, extra=False))
         n_scorers = 1 if len(self.classes_) == 2 else len(self.classes_)
         solver = SGD(rows.X, n_scorers, 2, settings, gate)
         return solver.set_models(self.local_coef_, self.local_intercept_) if continued else solver
@@ -239,8 +230,7 @@ class TwoGatesClassifier(LocallyLinearClassifier):
         norm2 = solver.mean_squared_norm(rows.X, rows.X)
         alpha = self._strength(norm2, len(rows.y))
         solver.settings = solver.settings._replace(alpha=alpha)
-        eta0 = stable_eta0(10.0, LOSSES[self.loss], solver.settings.batch_size)
-        solver.t = step_offset(alpha, norm2, eta0)
+        solver.count_steps(norm2, 10.0)
         rounds = rounds_of(self, rows, rng, continued=continued)
         return SGDFit(solver, rounds, Views(coding=None, linear=True), rng)
 
