@@ -74,9 +74,14 @@ def draw_lines(axes: Any, name: str, found: dict[str, Any]) -> None:
 
 def draw_points(axes: Any, name: str, found: dict[str, Any]) -> None:
     """Draw curves that have an x of their own."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     (axis,) = axes
     for label, curve in found["curves"].items():
         axis.semilogx(*np.transpose(curve), marker="o", markersize=3, label=label)
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.xaxis.set_minor_formatter(NullFormatter())
     axis.set(title=name, xlabel=found["x name"], ylabel=found["y name"])
     axis.legend(fontsize=7)
 
