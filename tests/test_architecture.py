@@ -141,7 +141,7 @@ def kernels():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
                 names = [ast.unparse(decorator) for decorator in node.decorator_list]
-                if any(name == "jit" or name.startswith("overload") for name in names):
+                if any(name.startswith(("jit", "inner", "overload")) for name in names):
                     yield pytest.param(node, id=f"{path.relative_to(PACKAGE)}:{node.name}")
 
 
@@ -149,7 +149,7 @@ def kernels():
 def test_kernels_take_few_arguments_and_say_the_shapes_of_arrays(node):
     arguments = node.args.args
     assert len(arguments) <= 10
-    if len(arguments) >= 8 and ast.unparse(node.decorator_list[0]) == "jit":
+    if len(arguments) >= 8 and ast.unparse(node.decorator_list[0]) in ("jit", "inner"):
         assert "Parameters\n" in (ast.get_docstring(node) or "")
 
 

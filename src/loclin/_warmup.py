@@ -68,3 +68,4 @@ def warmup(
                     model.decision_function(rows)
                     model.predict(rows)
                     model.predict(rows[:1])
+                    model.local_model(rows[:1])

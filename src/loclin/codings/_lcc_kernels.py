@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.engine.jit import jit
+from loclin.engine.jit import inner, jit
 
 # The conditions hold to this part of (1 + locality) (||x||^2 + max_j ||v_j||^2), both lengths taken
 # from the mean of the anchors: some thousand roundings.
@@ -59,7 +59,7 @@ class Support(NamedTuple):
     gradient: NDArray[np.float64]  # shape: (m,), of all anchors
 
 
-@jit
+@inner
 def no_support(m):
     """Return an empty support, and room for all of m anchors."""
     return Support(
@@ -75,7 +75,7 @@ def no_support(m):
     )
 
 
-@jit
+@inner
 def _append(k, support, linear, gram, lift):
     """Write row k of the factor, and of y and z."""
     anchor, row = support.anchors[k], support.factor[k]
@@ -98,7 +98,7 @@ def _append(k, support, linear, gram, lift):
     z[k] = z_k / row[k]
 
 
-@jit
+@inner
 def _minimise(size, factor, y, z, target):
     """Write the weights of sum one that minimise on the support, signs taken as they are."""
     yz, zz = 0.0, 0.0
@@ -114,7 +114,7 @@ def _minimise(size, factor, y, z, target):
             target[j] -= factor[i, j] * target[i]
 
 
-@jit
+@inner
 def _walk(size, signs, weights, target):
     """Move to the target, or as far as no weight changes its sign; how far, and which stops it."""
     length, stop = 1.0, -1
@@ -128,7 +128,7 @@ def _walk(size, signs, weights, target):
     return length, stop
 
 
-@jit
+@inner
 def _most_violating(size, row, gram, support):
     """Find the anchor off the support that breaks its condition most, by how much, and its sign.
 
@@ -156,7 +156,7 @@ def _most_violating(size, row, gram, support):
     return worst, excess, -1.0 if gradient[worst] > level else 1.0, rounding
 
 
-@jit
+@inner
 def _join(size, anchor, sign, weight, support):
     """Let an anchor be the last one of the support."""
     support.anchors[size] = anchor
@@ -165,7 +165,7 @@ def _join(size, anchor, sign, weight, support):
     support.inside[anchor] = True
 
 
-@jit
+@inner
 def _leave(stop, size, support, linear, gram, lift):
     """Take out the anchor at `stop`, of `size` ones."""
     support.inside[support.anchors[stop]] = False
@@ -176,7 +176,7 @@ def _leave(stop, size, support, linear, gram, lift):
         _append(i, support, linear, gram, lift)
 
 
-@jit
+@inner
 def _code_row(row, gram, lift, max_steps, support):
     """Solve for a row, its nearest anchor in the support; return its size, and whether solved.
 

@@ -19,7 +19,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from loclin.engine.jit import OPTIONS, jit
+from loclin.engine.jit import OPTIONS, inner, jit
 from loclin.engine.rows import add_outer, is_dense, score, squared_norm
 
 # So many rows must move a scorer before one matrix product is faster than as many loops.
@@ -383,7 +383,7 @@ class Intercepts(NamedTuple):
     extra: bool
 
 
-@jit
+@inner
 def add_batch(X, rows, buffer, codes, slopes, weights, sums, progress, intercepts, room):
     """Add ``slope_y * code_y (x) [x; 1]`` of the gathered rows to every scorer y.
 

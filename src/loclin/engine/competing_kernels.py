@@ -25,11 +25,11 @@ from loclin.engine.dual_kernels import (
     workspace,
     write_steps,
 )
-from loclin.engine.jit import jit
+from loclin.engine.jit import inner, jit
 from loclin.engine.rows import gather
 
 
-@jit
+@inner
 def solve_row(curve, slopes, label, bound, ordered, new):
     """Minimise ``curve/2 ||a||^2 + slopes . a`` over the row's constraints, into `new`.
 
@@ -58,7 +58,7 @@ def solve_row(curve, slopes, label, bound, ordered, new):
         new[y] = min(bound if y == label else 0.0, (level - slopes[y]) / curve)
 
 
-@jit
+@inner
 def _lead(scores, label):
     """How far the true class's score is above the best other."""
     best = -math.inf

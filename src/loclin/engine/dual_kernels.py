@@ -27,7 +27,7 @@ from loclin.engine.codes import (
     product_room,
 )
 from loclin.engine.iterates import Progress, Weights
-from loclin.engine.jit import jit
+from loclin.engine.jit import inner, jit
 from loclin.engine.losses import Loss, loss_conjugate, loss_value
 from loclin.engine.rows import gather, row_buffer
 from loclin.engine.targets import sign_of
@@ -76,7 +76,7 @@ class Workspace(NamedTuple):
     settled: NDArray[np.bool_]  # shape: (k,); rows that seem to stay at a bound
 
 
-@jit
+@inner
 def workspace(X, weights, k):
     """Return room for k rows of `X`."""
     W, b, g = weights
@@ -93,14 +93,14 @@ def workspace(X, weights, k):
     )
 
 
-@jit
+@inner
 def no_sums(b):
     """Return empty sums, as nothing is averaged."""
     nothing = np.empty(0, b.dtype)
     return Weights(nothing.reshape((0, 0)), nothing, nothing)
 
 
-@jit
+@inner
 def write_steps(dual, rows, before, steps):
     """Write what the visit of a block has added to its rows' dual variables."""
     for i in range(rows.shape[0]):
@@ -108,7 +108,7 @@ def write_steps(dual, rows, before, steps):
             steps[i, k] = dual[rows[i], k] - before[i, k]
 
 
-@jit
+@inner
 def add_row(X, row, buffer, codes, steps, W, b, g, intercepts):
     """Do what `add_batch` does for a batch of one row, at less cost.
 
@@ -134,7 +134,7 @@ def add_row(X, row, buffer, codes, steps, W, b, g, intercepts):
                 g[k] += step
 
 
-@jit
+@inner
 def to_the_front(active, first, n, settled, kept):
     """Move the rows of a block of n that stay active behind the `kept` first; count them too.
 
@@ -162,7 +162,7 @@ def box_and_diagonal(loss, bound):
     return math.inf, 0.5 / bound
 
 
-@jit
+@inner
 def _projected(slope, c, upper):
     """Slope of the dual that the bounds leave."""
     if c <= 0.0:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from loclin.engine.jit import jit
+from loclin.engine.jit import inner, jit
 
 
-@jit
+@inner
 def add_responses(X, one, other, weights, coef, j, scores):
     """Add what model j of every scorer says of two rows (or of one twice, the second for nothing).
 

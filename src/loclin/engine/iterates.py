@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from numpy.typing import NDArray
 
-from loclin.engine.jit import jit
+from loclin.engine.jit import inner
 from loclin.engine.rows import SMALLEST_SCALE
 
 
@@ -39,7 +39,7 @@ class Progress(NamedTuple):
     n_averaged: float  # iterates in the average
 
 
-@jit
+@inner
 def rescaled(weights, progress, factor, with_intercepts):
     """Multiply the weights by a factor, and the intercepts if they are penalised."""
     W, b, g = weights
@@ -54,7 +54,7 @@ def rescaled(weights, progress, factor, with_intercepts):
     return Progress(progress.t, scale, progress.c, progress.n_averaged)
 
 
-@jit
+@inner
 def shrunk(weights, progress, n, with_intercepts):
     """Count n steps more, and shrink the weights as they do."""
     before, t = progress.t, progress.t + n
@@ -62,7 +62,7 @@ def shrunk(weights, progress, n, with_intercepts):
     return rescaled(weights, later, before / t, with_intercepts)
 
 
-@jit
+@inner
 def averaged(weights, sums, progress, n):
     """Multiply a small scale out; count the iterate n times into the sums, if there are any."""
     W, b, g = weights
@@ -81,7 +81,7 @@ def averaged(weights, sums, progress, n):
     return Progress(progress.t, scale, c, n_averaged)
 
 
-@jit
+@inner
 def multiplied_out(weights, progress):
     """Multiply the scale out, at the end of a pass."""
     W, scale = weights.W, progress.scale

@@ -23,6 +23,7 @@ from numba.core.caching import (
     UserWideCacheLocator,
 )
 from numba.core.serialize import dumps
+from numba.extending import register_jitable
 
 # Sums may be reordered (so that they vectorise) and products contracted; NaN and inf keep
 # their meaning, because the solvers test for them. Wrappers are for calls from C and from Python:
@@ -175,6 +176,13 @@ def jit(function: Callable[..., Any], *, cache: bool = True) -> Any:
         except Exception as error:
             compiled._cache = _NoCache(error)
     return compiled
+
+
+inner = register_jitable(error_model="numpy", **OPTIONS)
+"""Decorator of a function that only compiled code calls: compiled with its caller.
+
+From Python it runs as it is written.
+"""
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

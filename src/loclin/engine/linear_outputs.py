@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from loclin.engine.coders import Coder, average_coder
 from loclin.engine.data import Floats, is_sparse
-from loclin.engine.jit import OPTIONS, jit
+from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.rows import add_outer, compiled_form, gather, is_dense, score
 
 
@@ -48,7 +48,7 @@ def _as_weights(X, U):
     return (lambda X, U: U) if is_dense(X) else (lambda X, U: U.T)
 
 
-@jit
+@inner
 def answer(outputs, rows):
     """Write the outputs of these rows."""
     X, c, answers = outputs.X, outputs.c, outputs.answers
@@ -59,7 +59,7 @@ def answer(outputs, rows):
             answers[i, j] += c[j]
 
 
-@jit
+@inner
 def pull(outputs, row, i, pulls):
     """Count what a row, gathered as the i-th, asks of each output into the gradient."""
     X, one = outputs.X, outputs.c.dtype.type(1)
@@ -68,28 +68,42 @@ def pull(outputs, row, i, pulls):
         outputs.of_constants[j] += pulls[j]
 
 
-@jit
+@inner
+def add_products(row, factor, other, products):
+    """Add ``factor * other`` to a row, each product rounded first.
+
+    As ``row += factor * other`` it takes the compiler seconds.
+    """
+    for f in range(row.shape[0]):
+        products[f] = factor * other[f]
+    for f in range(row.shape[0]):
+        row[f] += products[f]
+
+
+@inner
 def descend(outputs, n, first):
     """Take the step of the outputs from the first on, after n rows; forget the gradient."""
     U, c, gradient, of_constants = outputs.U, outputs.c, outputs.gradient, outputs.of_constants
-    decay = U.dtype.type(n * outputs.decay)
+    decay, products = U.dtype.type(n * outputs.decay), np.empty(U.shape[1], U.dtype)
     for j in range(first, c.shape[0]):
         of_constants[j] -= decay * c[j]
-        gradient[j] -= decay * U[j]
+        add_products(gradient[j], -decay, U[j], products)
         square = np.dot(gradient[j], gradient[j]) + of_constants[j] ** 2
         outputs.history[j] += square
         if square > 0:
             step = U.dtype.type(outputs.rate / math.sqrt(outputs.history[j]))
-            U[j] += step * gradient[j]
+            add_products(U[j], step, gradient[j], products)
             c[j] += step * of_constants[j]
         gradient[j], of_constants[j] = 0, 0
 
 
-@jit
+@inner
 def count(outputs, n):
     """Count the outputs as they stand n times into their sums, if there are any."""
+    U = outputs.U
+    products = np.empty(U.shape[1], U.dtype)
     for j in range(outputs.sum_c.shape[0]):
-        outputs.sum_U[j] += outputs.U.dtype.type(n) * outputs.U[j]
+        add_products(outputs.sum_U[j], U.dtype.type(n), U[j], products)
         outputs.sum_c[j] += n * outputs.c[j]
 
 

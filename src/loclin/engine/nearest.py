@@ -10,25 +10,25 @@ import math
 
 import numpy as np
 
-from loclin.engine.jit import jit
+from loclin.engine.jit import inner, jit
 
 _BYTES = 256  # of a number of all rows that are looked at together: products stay in the cache
 
 
-@jit
+@inner
 def rows_together(products):
     """Return how many rows `nearest` takes at once."""
     return _BYTES // products.itemsize
 
 
-@jit
+@inner
 def nearest_room(products, k):
     """Make room for `nearest`: numbers and columns of the k nearest, and of the anchor in hand."""
     n, dtype = rows_together(products), products.dtype
     return np.empty((k, n), dtype), np.empty((k, n), dtype), np.empty(n, dtype), np.empty(n, dtype)
 
 
-@jit
+@inner
 def nearest(squares, products, first, last, room):
     """Find the columns of the k least ``squares - 2 products``, nearest first, and these numbers.
 

@@ -12,20 +12,20 @@ import math
 
 import numpy as np
 
-from loclin.engine.jit import jit
+from loclin.engine.jit import inner, jit
 
 # Sums of powers are trusted between these bounds, in float32 as in float64; outside them the
 # careful way divides by the largest response first.
 _TINY, _HUGE = 1e-30, 1e30
 
 
-@jit
+@inner
 def sums_powers(q):
     """Whether classes are pooled by plain sums of q-th powers, the fast way."""
     return q <= 8.0
 
 
-@jit
+@inner
 def respond(responses, n, scale, b, q, powers, ones, sums):
     """Turn products of the first n rows into responses, and sum their positive parts by class.
 
@@ -82,7 +82,7 @@ def respond(responses, n, scale, b, q, powers, ones, sums):
         np.dot(powers[:n].reshape(n * (width // m), m), ones, sums[:n].reshape(n * (width // m)))
 
 
-@jit
+@inner
 def _root(total, q):
     """q-th root."""
     if q == 2.0:
@@ -118,7 +118,7 @@ def dual_norm(row, first, m, q):
     return top * _root(total, q)
 
 
-@jit
+@inner
 def pooled_norm(total, row, first, m, q):
     """Dual norm from the sum of powers where that can be trusted, else from the responses."""
     if _TINY < total < _HUGE:
@@ -126,7 +126,7 @@ def pooled_norm(total, row, first, m, q):
     return dual_norm(row, first, m, q)
 
 
-@jit
+@inner
 def best_class(row, sums, n_classes, m, q, without):
     """Class with the largest dual norm, and that norm, leaving out the class `without`.
 
@@ -148,7 +148,7 @@ def best_class(row, sums, n_classes, m, q, without):
     return winner, best
 
 
-@jit
+@inner
 def argmax_code(row, first, m, q, norm, code):
     """Write into `code` the maximiser over the ball, given ``norm = dual_norm(row, ...)``.
 

@@ -78,7 +78,7 @@ def pooled_scores(
     Not `rooted`, numbers in their order, row by row, that are found faster.
     """
     pooled = np.empty((X.shape[0], len(coef)), dtype=coef.dtype)
-    b, ones = intercept.ravel(), np.ones(coef.shape[1], coef.dtype)
+    b, ones = read_only(intercept.ravel()), np.ones(coef.shape[1], coef.dtype)
     powers = np.empty((0, 0), coef.dtype)
     for rows, products in local_products(X, coef):
         if len(powers) < len(products):

@@ -10,7 +10,7 @@ import numpy as np
 from loclin.engine.coders import average_coder, move_coder, write_codes
 from loclin.engine.codes import Intercepts, add_batch, code_scores, product_room
 from loclin.engine.iterates import averaged, multiplied_out, shrunk
-from loclin.engine.jit import jit
+from loclin.engine.jit import inner, jit
 from loclin.engine.losses import check_loss, loss_slope, loss_value
 from loclin.engine.rows import gather, row_buffer
 from loclin.engine.targets import sign_of
@@ -30,7 +30,7 @@ class PassSettings(NamedTuple):
     penalize_intercept: bool = True
 
 
-@jit
+@inner
 def _find_slopes(rows, y, row_weights, scores, loss, competing, slopes):
     """Losses of a batch, and what every row asks of every score; returns (losses, any slope).
 

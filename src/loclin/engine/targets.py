@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loclin.engine.data import Labels
-from loclin.engine.jit import jit
+from loclin.engine.jit import inner
 
 
-@jit
+@inner
 def sign_of(label, k, n_scorers):
     """Return 1.0 where scorer k should be positive, else -1.0."""
     return 1.0 if label == (k if n_scorers > 1 else 1) else -1.0

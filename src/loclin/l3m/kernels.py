@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from loclin.engine.jit import jit
+from loclin.engine.jit import inner, jit
 from loclin.engine.losses import Loss, loss_slope, loss_value
 from loclin.engine.targets import sign_of
 
@@ -89,19 +89,19 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
     return total
 
 
-@jit
+@inner
 def _piece(loss, z):
     """Value of a piece at z: the hinge without its flat part, or the logistic loss."""
     return 1.0 - z if loss == HINGE else loss_value(LOGISTIC, z)
 
 
-@jit
+@inner
 def _piece_slope(loss, z):
     """Slope of a piece at z."""
     return -1.0 if loss == HINGE else loss_slope(LOGISTIC, z)
 
 
-@jit
+@inner
 def _exponents_of_scorers(Z, i, first, s, label, mu, loss, A):
     """Write the pieces of a region's loss, less the largest, over mu; return the largest.
 
@@ -138,7 +138,7 @@ def _exponents_of_scorers(Z, i, first, s, label, mu, loss, A):
     return top
 
 
-@jit
+@inner
 def _exponents_of_gates(Z, i, gates, k, mu, loss, by_gates):
     """Do the same for the bound of "row i is in region k" (Equation 7).
 
@@ -169,7 +169,7 @@ def _exponents_of_gates(Z, i, gates, k, mu, loss, by_gates):
     return top
 
 
-@jit
+@inner
 def _normalize(values, i, first, size, flat, loss):
     """Divide exponentials of row i by their sum; return it. `flat` is that of the flat piece.
 
@@ -182,7 +182,7 @@ def _normalize(values, i, first, size, flat, loss):
     return mass
 
 
-@jit
+@inner
 def _weigh_scorers(Z, i, first, s, label, loss, part, A, constants):
     """Turn the weights of a region's pieces into slopes.
 
@@ -213,7 +213,7 @@ def _weigh_scorers(Z, i, first, s, label, loss, part, A, constants):
             constants[i, at] = p * (_piece(loss, z) - slope * z)
 
 
-@jit
+@inner
 def _weigh_gates(Z, i, gates, k, loss, part, by_gates, A, constants):
     """Add the slopes of the bound of "row i is in region k".
 
@@ -326,7 +326,7 @@ def exponentials(values, i):
         values[i, c] = e if values[i, c] > least else dtype(0)
 
 
-@jit
+@inner
 def _subtract_max(values, i, first, size):
     """Subtract the largest of `size` numbers of row i from them; return it."""
     begin, end = np.uint64(first), np.uint64(first + size)
@@ -338,7 +338,7 @@ def _subtract_max(values, i, first, size):
     return top
 
 
-@jit
+@inner
 def _sum(values, i, first, size):
     """Sum of `size` numbers of row i."""
     total = values.dtype.type(0)
@@ -347,7 +347,7 @@ def _sum(values, i, first, size):
     return total
 
 
-@jit
+@inner
 def _exponents_of_softmax(Z, i, first, s, label, shift, width, A):
     """Write the exponents of a region's loss less the largest; return `width` times the largest.
 
@@ -377,7 +377,7 @@ def _exponents_of_softmax(Z, i, first, s, label, shift, width, A):
     return width * _subtract_max(A, i, first, s)
 
 
-@jit
+@inner
 def _softmax_slopes(Z, i, first, s, label, shift, width, A):
     """Turn the exponentials into the slopes of the loss; return the rest of the loss.
 
@@ -407,7 +407,7 @@ def _softmax_slopes(Z, i, first, s, label, shift, width, A):
     return width * math.log(mass)
 
 
-@jit
+@inner
 def _signed(value, label):
     """Value with the sign that is right for one of two classes."""
     return value if label == 1 else -value

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.engine.jit import jit
+from loclin.engine.jit import inner, jit
 from loclin.engine.losses import loss_slope, loss_value
 from loclin.engine.rows import (
     SMALLEST_SCALE,
@@ -129,19 +129,19 @@ def online_pass(X, y, weights, order, points, functions, progress, program):
     return Progress(t, error, weight), total
 
 
-@jit
+@inner
 def _value(loss, z):
     """Loss of the margin z, hinge or logistic."""
     return loss_value(HINGE, z) if loss == HINGE else loss_value(LOGISTIC, z)
 
 
-@jit
+@inner
 def _slope(loss, z):
     """Its derivative."""
     return loss_slope(HINGE, z) if loss == HINGE else loss_slope(LOGISTIC, z)
 
 
-@jit
+@inner
 def _active(local, gates, label, loss):
     """Find what makes up the surrogate of a row (Equation 8).
 
@@ -181,7 +181,7 @@ def _active(local, gates, label, loss):
     return region, scorer, gate, largest - 1.0
 
 
-@jit
+@inner
 def _is_wrong(local, gates, label):
     """Return 1 where the model errs, else 0.
 

@@ -14,7 +14,7 @@ import numpy as np
 from numba.extending import overload
 
 from loclin.engine.coders import is_coder, move_coder, write_codes
-from loclin.engine.jit import OPTIONS, jit
+from loclin.engine.jit import OPTIONS, inner, jit
 from loclin.engine.linear_outputs import MovingOutputs, answer, descend, pull
 from loclin.engine.rows import gather, is_dense
 
@@ -82,7 +82,7 @@ def walk(X, rows, gates, thresholds, features, constants, sigma, codes):
                 node = 2 * node + (1 if gate > 0 else 2)
 
 
-@jit
+@inner
 def reach(gates, reached):
     """Write how much of a row reaches each node: ``(1 +- gate) / 2`` of what reaches its parent."""
     half = gates.dtype.type(0.5)
@@ -118,7 +118,7 @@ def _write_tree_codes(coder, rows):
     return write
 
 
-@jit
+@inner
 def pull_outputs(coder, i, of_nodes, pulls):
     """Write the slope of ``sum_k of_nodes_k code_k`` by the outputs, for gathered row i.
 
@@ -129,8 +129,10 @@ def pull_outputs(coder, i, of_nodes, pulls):
     n_gates, half = m // 2, dtype(0.5)
     answers = coder.outputs.answers[i]
     gates, features = answers[:n_gates], answers[n_gates:]
-    reached, below = np.empty(m, pulls.dtype), of_nodes * features
+    reached, below = np.empty(m, pulls.dtype), np.empty(m, pulls.dtype)
     reach(gates, reached)
+    for k in range(m):
+        below[k] = of_nodes[k] * features[k]
     for k in range(m - 1, -1, -1):
         slope = dtype(coder.sigma) * (1 - features[k] * features[k])
         pulls[n_gates + k] = of_nodes[k] * reached[k] * slope

@@ -9,7 +9,7 @@ import numpy as np
 from numba.extending import overload
 
 from loclin.engine.coders import is_coder, move_coder, write_codes
-from loclin.engine.jit import OPTIONS, jit
+from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.linear_outputs import MovingOutputs, answer, descend, pull
 
 
@@ -20,7 +20,7 @@ class MovingGates(NamedTuple):
     outputs: MovingOutputs  # m of them
 
 
-@jit
+@inner
 def soften(answers, codes):
     """Write ``exp(answers) / sum``."""
     most, total = answers.max(), codes.dtype.type(0)
@@ -69,7 +69,8 @@ def _move_gates(coder, rows, slopes, responses):
                     for j in range(m):
                         pulls[j] += slopes[i, y] * (responses[i, y * m + j] - mean)
             if pulls.any():
-                pulls *= code
+                for j in range(m):  # as one product it takes the compiler a second
+                    pulls[j] *= code[j]
                 pull(coder.outputs, rows[i], i, pulls)
         descend(coder.outputs, rows.shape[0], 0)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loclin.engine.iterates import averaged, multiplied_out, rescaled, shrunk
-from loclin.engine.jit import jit
+from loclin.engine.jit import inner, jit
 from loclin.engine.losses import check_loss, loss_slope, loss_value
 from loclin.engine.pooling import (
     argmax_code,
@@ -73,7 +73,7 @@ def freeze_codes(X, order, class_starts, W, b, q, block, revive, codes):
                     codes[rows[i], responses[i].argmax()] = 1
 
 
-@jit
+@inner
 def _dot_code(code, row, first):
     total = code.dtype.type(0)
     for j in range(code.shape[0]):
@@ -81,7 +81,7 @@ def _dot_code(code, row, first):
     return float(total)
 
 
-@jit
+@inner
 def _rival(row, sums, code, n_classes, q, label, start):
     """Strongest wrong class and its score; in the starting pass every class has the row's code."""
     m = code.shape[0]
@@ -116,7 +116,7 @@ class Updates(NamedTuple):
     codes: NDArray  # shape: (2 batch, m), times the slope
 
 
-@jit
+@inner
 def _find_updates(rows, y, row_weights, codes, responses, sums, settings, updates):
     """Loss of a batch, and the two rank-one updates of every row that has a slope.
 
@@ -163,7 +163,7 @@ def _find_updates(rows, y, row_weights, codes, responses, sums, settings, update
     return total, found
 
 
-@jit
+@inner
 def _apply_updates(X, rows, buffer, updates, n_updates, weights, sums, progress, step):
     """Add the updates of a batch; return a bound on the norm of what was added.
 
@@ -199,7 +199,7 @@ def _apply_updates(X, rows, buffer, updates, n_updates, weights, sums, progress,
     return bound
 
 
-@jit
+@inner
 def _norm(W, scale, b, with_intercept):
     total = 0.0
     for i in range(W.shape[0]):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from loclin.engine.coders import average_coder, is_coder, move_coder, write_codes
 from loclin.engine.codes import add_code
-from loclin.engine.jit import OPTIONS, jit
+from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.nearest import nearest, nearest_room, rows_together
 from loclin.engine.rows import SMALLEST_SCALE, gather, is_dense, score
 
@@ -52,7 +52,7 @@ class MovingAnchors(NamedTuple):
     touched: NDArray  # shape: (d,), features of the batch; none between batches
 
 
-@jit
+@inner
 def soften(bandwidth, keys):
     """Rising squared distances, up to a constant, to weights ``exp(-bandwidth distance) / sum``."""
     rate, least = keys.dtype.type(bandwidth), keys[0]
@@ -200,13 +200,13 @@ def _move_anchors(coder, rows, slopes, responses):
     return move
 
 
-@jit
+@inner
 def _least_history(anchors):
     """History below which an anchor rests: AdaGrad's first step is long, whatever it follows."""
     return _NOISE * anchors.history[:-1].mean()
 
 
-@jit
+@inner
 def _fold(anchors, j):
     """Multiply an anchor's scale out, and its count."""
     V, sums, scale = anchors.V, anchors.sums, anchors.scales[j]
@@ -218,7 +218,7 @@ def _fold(anchors, j):
     anchors.lengths[j] *= scale * scale
 
 
-@jit
+@inner
 def _features_of(X, rows, touched):
     """Features of these rows, each once."""
     _, indices, indptr = X

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from loclin.anchors import clipped
 from loclin.engine.data import Floats, Matrix, is_sparse
+from loclin.engine.jit import read_only
 from loclin.engine.rows import compiled_form
 from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import (
@@ -289,8 +290,9 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         relative = isinstance(self.alpha, str)
         alpha = _STRENGTH if relative else float(self.alpha)
         training = compiled_form(self.X_)
-        violation = solve_sets(training, self.y_, self.weights_, sets, alpha, relative,
-                               float(self.tol), duals, intercepts)  # fmt: skip
+        y, weights = read_only(self.y_), read_only(self.weights_)
+        violation = solve_sets(training, y, weights, sets, alpha, relative, float(self.tol),
+                               duals, intercepts)  # fmt: skip
         if violation > self.tol:
             warnings.warn(
                 f"SVMs of neighbours violate their optimality conditions by up to {violation:.2g} "

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numba.extending import overload
 
-from loclin.engine.jit import OPTIONS, jit
+from loclin.engine.jit import OPTIONS, inner, jit
 from loclin.engine.rows import is_dense
 
 # Pairs that are moved at most: some hundreds are enough, but where alpha or the tolerance is small.
@@ -52,7 +52,7 @@ def _products_from(X, origin, rows, Z, row, out):
     return csr
 
 
-@jit
+@inner
 def sparse_product(X, i, Z, j):
     """Product of row i of X and row j of Z, CSR parts with sorted columns."""
     data, columns, starts = X
@@ -69,7 +69,7 @@ def sparse_product(X, i, Z, j):
     return total
 
 
-@jit
+@inner
 def worst_pair(K, signs, bounds, dual, slopes):
     """Return the pair whose move gains most, and by how much they violate the conditions.
 
@@ -92,13 +92,13 @@ def worst_pair(K, signs, bounds, dual, slopes):
     return first, second, top - low
 
 
-@jit
+@inner
 def curve_of(K, i, j):
     """Squared distance of two rows, positive."""
     return max(K[i, i] + K[j, j] - 2 * K[i, j], 1e-12 * (K[i, i] + K[j, j]) + 1e-300)
 
 
-@jit
+@inner
 def moved(dual, step, bound):
     """Return a dual variable after a step, at its bound where only rounding keeps it from there."""
     new = dual + step
@@ -142,7 +142,7 @@ def solve_svm(K, signs, bounds, tol, dual, slopes):
     return intercept_of(signs, bounds, dual, slopes), violation
 
 
-@jit
+@inner
 def intercept_of(signs, bounds, dual, slopes):
     """Mean of what the rows on the margin say; without any, the middle of what all allow."""
     total, n_free, low, high = 0.0, 0, -math.inf, math.inf
