@@ -16,10 +16,9 @@ def slow_in_single_precision(checks: Any, spared: Any = ()) -> Any:
     """Mark a parametrization's checks of float32 slow, except of the estimators `spared`.
 
     Everything is compiled anew for them. By default a class is checked so once; `test_golden` has
-    the scores of the other solvers in float32.
+    the scores of the other solvers in float32. `spared` are known by their `repr`.
     """
     names, cases = checks.args
-    spared = {repr(estimator) for estimator in spared}
     marked = []
     for case in cases:
         estimator, check = getattr(case, "values", case)

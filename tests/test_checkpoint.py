@@ -14,6 +14,8 @@ import loclin.io
 from loclin import callbacks
 from loclin.callbacks import Checkpoint, CheckpointWarning
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 resource = pytest.importorskip("resource", reason="limits the size of files")
 needs_callbacks = pytest.mark.skipif(
     not hasattr(loclin.ML3Classifier, "set_callbacks"), reason="needs scikit-learn 1.9"

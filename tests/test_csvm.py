@@ -12,6 +12,8 @@ from sklearn.svm import LinearSVC
 import loclin
 from loclin.datasets import make_sine
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 CSVMClassifier = partial(loclin.CSVMClassifier, alpha="scale", random_state=0)
 

@@ -90,7 +90,7 @@ def test_the_loss_trains_once_it_is_in_the_table(tmp_path):
         "from loclin import LLSVMClassifier\n"
         "from tests.extending.gaussian_coding import GaussianCoding\n"
         "X, y = load_iris(return_X_y=True)\n"
-        "options = {'loss': 'modified_huber', 'alpha': 'scale', 'random_state': 0}\n"
+        "options = dict(loss='modified_huber', alpha='scale', calibrate=False, random_state=0)\n"
         "assert LLSVMClassifier(GaussianCoding(), **options).fit(X, y).score(X, y) > 0.95\n"
         "try: LLSVMClassifier(solver='dual_cd', **options).fit(X, y)\n"
         "except ValueError as error: assert 'modified_huber' in str(error)\n"

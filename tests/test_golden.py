@@ -7,6 +7,8 @@ import pytest
 
 from tests.golden import CASES, GOLDEN, scores_of
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 STORED = np.load(GOLDEN)
 # In which order the compiler sums depends on what it has compiled before, so the last digits are
 # not fixed even on one machine; another processor sums in another order, and rounding errors grow

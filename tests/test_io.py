@@ -26,6 +26,8 @@ from loclin.io import _classes
 from tests import golden, stored
 from tests.test_architecture import MODULES
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 resource = pytest.importorskip("resource", reason="limits the size of files")
 
 X = np.random.default_rng(0).standard_normal((80, 4))

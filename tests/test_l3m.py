@@ -26,6 +26,8 @@ from loclin.l3m.outputs import ChangeOfVariables, Outputs
 from loclin.l3m.refined import Annealing, partition_at
 from loclin.l3m.span import Span, _direction, dot
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 # By the rule alone: how alpha="auto" chooses among factors is tested in test_strength.py.
 L3MClassifier = partial(loclin.L3MClassifier, alpha="scale")
 

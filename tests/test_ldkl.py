@@ -21,6 +21,8 @@ from loclin.engine.sgd import SGD
 from loclin.engine.sgd_pass import PassSettings
 from loclin.ldkl.tree import HARDEST, LearnedTree, starting_tree
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 LDKLClassifier = partial(loclin.LDKLClassifier, alpha="scale", random_state=0)
 

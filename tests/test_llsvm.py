@@ -27,6 +27,8 @@ from loclin.engine.rows import as_models
 from loclin.engine.sgd import SGD, mean_squared_feature_norm
 from loclin.engine.sgd_pass import PassSettings
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 LLSVMClassifier = partial(loclin.LLSVMClassifier, alpha="scale")
 

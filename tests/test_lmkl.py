@@ -22,6 +22,8 @@ from loclin.engine.sgd import SGD
 from loclin.engine.sgd_pass import PassSettings
 from loclin.lmkl.gates import LearnedGates
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 LMKLClassifier = partial(loclin.LMKLClassifier, alpha="scale", random_state=0)
 

@@ -14,6 +14,8 @@ from loclin import LLSVMClassifier, ML3Classifier, SAPLClassifier
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 from loclin.fitting import mapped, metric
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 FEW = {"alpha": "scale", "max_iter": 12, "random_state": 0}
 MODELS = {
     "ml3": ML3Classifier(3, **FEW),

@@ -9,6 +9,8 @@ from loclin.codings import SoftAssignmentCoding
 from loclin.engine.data import Rows
 from loclin.engine.rounds import Rounds
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 
 

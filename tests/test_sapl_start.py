@@ -10,6 +10,8 @@ from sklearn.preprocessing import StandardScaler
 import loclin
 from loclin.datasets import make_sine, make_xor
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 SAPLClassifier = partial(loclin.SAPLClassifier, alpha="scale")
 

@@ -22,6 +22,8 @@ from loclin import (
 )
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 FEW = {"alpha": "scale", "random_state": 0}
 MODELS = {
     "ML3": ML3Classifier(4, max_iter=20, **FEW),

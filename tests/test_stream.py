@@ -12,6 +12,8 @@ import loclin
 from loclin.datasets import make_xor
 from loclin.ml3 import runs as cccp_runs
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 ML3Classifier = partial(loclin.ML3Classifier, alpha="scale")
 

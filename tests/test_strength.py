@@ -22,6 +22,8 @@ from loclin.fitting import base, rows, strength
 from loclin.l3m import classifier as l3m
 from loclin.sapl import classifier as sapl
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 FACTORS = [0.25, 1.0, 4.0, 16.0, 64.0]
 MODELS = [
     ML3Classifier(4, max_iter=10, random_state=0),

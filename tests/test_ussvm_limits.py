@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks import ussvm_limits
 
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+
 
 def test_a_new_class(monkeypatch, capsys):
     rng = np.random.default_rng(0)
