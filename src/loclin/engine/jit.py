@@ -31,6 +31,7 @@ from numba.extending import register_jitable
 OPTIONS = {
     "nogil": True,
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+    "error_model": "numpy",
     "no_cfunc_wrapper": True,
     "no_cpython_wrapper": True,
 }
@@ -164,7 +165,7 @@ def jit(function: Callable[..., Any], *, cache: bool = True) -> Any:
     Where it cannot be kept, or what is kept cannot be read, it is compiled in memory, and the
     first compilation of the process warns of it.
     """
-    compiled = njit(error_model="numpy", **OPTIONS | {"no_cpython_wrapper": False})(function)
+    compiled = njit(**OPTIONS | {"no_cpython_wrapper": False})(function)
     if cache:
         # Numba has no public way to set a cache of one's own: its locators choose a folder, but
         # what fails while files there are read or written goes through to the caller, in the
@@ -178,7 +179,7 @@ def jit(function: Callable[..., Any], *, cache: bool = True) -> Any:
     return compiled
 
 
-inner = register_jitable(error_model="numpy", **OPTIONS)
+inner = register_jitable(**OPTIONS)
 """Decorator of a function that only compiled code calls: compiled with its caller.
 
 From Python it runs as it is written.
