@@ -60,7 +60,9 @@ class Problem:
         self.weights, s = w / w.mean(), 1 if n_classes == 2 else n_classes
         W, b, g = (0.7 * rng.normal(size=shape) for shape in ((s, M, D), (s, M), (s,)))
         self.start = W, b * local, g * (not local), rng.normal(size=(M, D)), rng.normal(size=M)
-        settings = PassSettings(ALPHA, int(LOSSES[loss]), batch, Intercepts(local, not local))
+        settings = PassSettings(
+            ALPHA, int(LOSSES[loss]), batch, False, Intercepts(local, not local)
+        )
         rows = kind(self.X)
         self.seen = rows, rows, self.y, self.weights
         gates = LearnedGates(self.start[3].copy(), self.start[4].copy(), rate)

@@ -90,8 +90,8 @@ def objective_of(model, X, y):
 
 
 def settings_of(alpha, loss, batch_size, local=True, penalize_intercept=False):
-    return PassSettings(alpha, int(LOSSES[loss]), batch_size, Intercepts(local, False),
-                        penalize_intercept=penalize_intercept)  # fmt: skip
+    return PassSettings(alpha, int(LOSSES[loss]), batch_size, False, Intercepts(local, False),
+                        penalize_intercept)  # fmt: skip
 
 
 def solver_from(X, s, coding, settings, anchor_lr, bandwidth_lr, n_at_rest):

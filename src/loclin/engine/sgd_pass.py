@@ -25,8 +25,8 @@ class PassSettings(NamedTuple):
     alpha: float
     loss: int
     batch_size: int
+    competing: bool
     intercepts: Intercepts
-    competing: bool = False
     penalize_intercept: bool = True
 
 

@@ -106,11 +106,12 @@ def rounds_of(
 
 
 def settings_of(
-    classifier: Any, alpha: float, n_samples: int, intercepts: Intercepts, **more: bool
-) -> PassSettings:
+    classifier: Any, alpha: float, n_samples: int, intercepts: Intercepts, *,
+    competing: bool = False, penalize_intercept: bool = True,
+) -> PassSettings:  # fmt: skip
     """Return what a pass of a classifier's descent needs to know, of so many rows."""
     loss, batch_size = int(LOSSES[classifier.loss]), classifier._batch_size(n_samples)
-    return PassSettings(alpha, loss, batch_size, intercepts, **more)
+    return PassSettings(alpha, loss, batch_size, competing, intercepts, penalize_intercept)
 
 
 def can_hold_out(rows: Rows, fraction: float) -> bool:
