@@ -56,12 +56,12 @@ def warmup(
         ML3Classifier(), LLSVMClassifier(), SAPLClassifier(), L3MClassifier(), CSVMClassifier(),
         LDKLClassifier(), LMKLClassifier(), SVMKNNClassifier(),
     )  # fmt: skip
-    X = np.random.default_rng(0).standard_normal((300, 4)).astype(dtype)
+    X = np.random.default_rng(0).standard_normal((300, 200)).astype(dtype)
     for kind in kinds:
         few = {"max_iter": 2} if "max_iter" in kind.get_params() else {}
         for layout in layouts:
-            rows = forms[layout](X)
-            for n_classes in (2, 3):
+            for n_classes, n_features in ((2, 4), (3, 4), (3, 200)):  # large models: other loops
+                rows = forms[layout](X[:, :n_features])
                 y = np.digitize(X[:, 0], np.arange(1, n_classes) - n_classes / 2)
                 with quiet():  # of rows that are not to be learned
                     model = clone(kind).set_params(**few).fit(rows, y)
