@@ -271,7 +271,7 @@ def test_a_metric_is_of_one_fit():
     np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
 
 
-@pytest.mark.parametrize("value", ["diag", 2, True, np.eye(2)])
+@pytest.mark.parametrize("value", ["diag", 2.0, np.eye(2)])
 def test_bad_metric(value):
     with pytest.raises((TypeError, ValueError), match=r"(?s)metric=.* is not valid; use one of"):
         ML3Classifier(metric=value).fit(*problem())
