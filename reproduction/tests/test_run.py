@@ -195,7 +195,7 @@ def test_words_choose_entries(capsys):
     every = all_entries()
     chosen = command.chosen(["ml3 table 2 heart", "sapl figure 1"], every)
     assert {e.paper for e in chosen} == {"ml3", "sapl"}
-    assert len(chosen) == 7
+    assert len(chosen) == 8
     assert [e.system for e in command.chosen(["l3m table 2 dna L3M"], every)] == ["L3M"]
     assert command.chosen([], every) == every
     with pytest.raises(SystemExit, match="no entry begins with 'svm'"):
