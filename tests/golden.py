@@ -118,7 +118,7 @@ def make(model: str) -> Any:
                 4, multi_class="crammer_singer", tol=1e-7, max_iter=500, **few
             ),
         },
-        "svmknn": {"": lambda: loclin.SVMKNNClassifier(12)},
+        "svmknn": {"": lambda: loclin.SVMKNNClassifier(12, tol=1e-10)},
         "ldkl": {
             "": lambda: loclin.LDKLClassifier(2, annealing=2, **short),
             "auto": lambda: loclin.LDKLClassifier(**short | {"alpha": "auto"}),

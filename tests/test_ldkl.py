@@ -29,14 +29,13 @@ LDKLClassifier = partial(loclin.LDKLClassifier, alpha="scale", random_state=0)
 IRIS = load_iris(return_X_y=True)
 IRIS = StandardScaler().fit_transform(IRIS[0]), IRIS[1]
 KINDS = [np.asarray, sparse.csr_matrix]
-LEARNED = ("local_coef_", "local_intercept_", "gate_coef_", "gate_intercept_", "feature_coef_",
-           "feature_intercept_")  # fmt: skip
+LEARNED = "local_coef_", "local_intercept_", "tree_coef_", "tree_intercept_"
 LOSS = {  # value and slope
     "hinge": (lambda z: np.maximum(0, 1 - z), lambda z: -1.0 * (z < 1)),
     "squared_hinge": (lambda z: np.maximum(0, 1 - z) ** 2, lambda z: -2 * np.maximum(0, 1 - z)),
     "logistic": (lambda z: np.logaddexp(0, -z), lambda z: -1 / (1 + np.exp(z))),
 }
-SIGMA, ALPHA, DECAY = 0.8, 0.3, 0.05
+ALPHA, DECAY = 0.3, 0.05
 
 
 def each(**values):
@@ -44,10 +43,10 @@ def each(**values):
 
 
 def plain_codes(x, U, c, hardness=math.inf):
-    """Codes of a row, node by node from the root: ``reach tanh(sigma feature)``."""
+    """Codes of a row, node by node from the root: ``reach tanh(feature)``."""
     m = (2 * len(c) + 1) // 3
     answers = U @ x + c
-    gates, features = answers[: m // 2], np.tanh(SIGMA * answers[m // 2 :])
+    gates, features = answers[: m // 2], np.tanh(answers[m // 2 :])
     reach = np.ones(m)
     for k in range(1, m):
         gate = gates[(k - 1) // 2]
@@ -78,7 +77,7 @@ class Problem:
         settings = PassSettings(ALPHA, int(LOSSES[loss]), batch, False, Intercepts(True, False))
         rows = kind(self.X)
         self.seen = rows, rows, self.y, self.weights
-        tree = LearnedTree(self.start[2].copy(), self.start[3].copy(), rate, SIGMA, 1e9)
+        tree = LearnedTree(self.start[2].copy(), self.start[3].copy(), rate)
         tree.hardness, tree.decay = min(hardness, HARDEST), DECAY
         self.solver = SGD(rows, s, M, settings, tree).set_models(W, b)
         self.solver.t = 5.0
@@ -182,7 +181,6 @@ def test_passes_in_plain_python(kind, loss, n_classes, batch, hardness):
     case = Problem(kind, n_classes, loss, hardness, 0.2, batch)
     plain = PlainLDKL(case, 0.2)
     ours, rng = np.random.default_rng(7), np.random.default_rng(7)
-    case.solver.coder.growth = 0.0
     for i in range(2):
         got = case.solver.iterate(*case.seen, ours, average=i == 1)
         if i == 1:
@@ -196,14 +194,12 @@ def test_passes_in_plain_python(kind, loss, n_classes, batch, hardness):
 @each(kind=KINDS, n_classes=[2, 3], depth=[0, 1, 3])
 def test_scores_codes_and_local_models(kind, n_classes, depth):
     X, y = (part[IRIS[1] < n_classes] for part in IRIS)
-    model = LDKLClassifier(depth, sigma=SIGMA, max_iter=8).fit(kind(X), y)
+    model = LDKLClassifier(depth, max_iter=8).fit(kind(X), y)
     s, m = 1 if n_classes == 2 else n_classes, 2 ** (depth + 1) - 1
     assert model.local_coef_.shape == (s, m, 4)
-    assert (model.gate_coef_.shape, model.feature_coef_.shape) == ((m // 2, 4), (m, 4))
+    assert model.tree_coef_.shape == (m // 2 + m, 4)
     assert (model.depth_, model.n_iter_, model.hardness_) == (depth, 8, HARDEST)
-    U = np.concatenate([model.gate_coef_, model.feature_coef_])
-    c = np.concatenate([model.gate_intercept_, model.feature_intercept_])
-    codes = np.array([plain_codes(x, U, c) for x in X])
+    codes = np.array([plain_codes(x, model.tree_coef_, model.tree_intercept_) for x in X])
     found = model.local_weights(kind(X))
     assert (found.getnnz(axis=1) == depth + 1).all()
     assert_close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)
@@ -308,10 +304,10 @@ def test_a_stream_goes_on_from_a_fit():
     assert model.score(X, y) > 0.95
     assert model.hardness_ == HARDEST
     fitted = LDKLClassifier(3).fit(X, y)
-    gates, t = fitted.gate_coef_, fitted.t_
+    gates, t = fitted.tree_coef_[:7], fitted.t_
     fitted.partial_fit(X[:50], y[:50])
     assert fitted.t_ == t + 50
-    np.testing.assert_allclose(fitted.gate_coef_, gates)  # they rest
+    np.testing.assert_allclose(fitted.tree_coef_[:7], gates)  # they rest
     fitted.set_params(warm_start=True, depth=2)
     with pytest.raises(ValueError, match=r"depth=2 differs from the 3"):
         fitted.fit(X, y)
@@ -322,7 +318,7 @@ def test_a_stream_goes_on_from_a_fit():
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [("depth", 13, ValueError), ("depth", -1, ValueError), ("depth", 2.0, TypeError),
-     ("depth", "deep", TypeError), ("sigma", 0.0, ValueError), ("annealing", 0, ValueError),
+     ("depth", "deep", TypeError), ("annealing", 0, ValueError),
      ("tree_lr", -1.0, ValueError), ("tree_penalty", np.inf, ValueError),
      ("loss", "square", ValueError), ("eta0", 0, ValueError), ("alpha", 0, ValueError)],
 )  # fmt: skip

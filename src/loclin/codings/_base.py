@@ -10,12 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
 
 from loclin.engine.data import Floats, Matrix
-from loclin.fitting.checks import canonical, check_feature_scale, check_indices
-
-_READ = {"accept_sparse": "csr", "order": "C"}
+from loclin.fitting.checks import check_feature_scale, read_labelled_rows, read_rows
 
 
 class Coding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -30,23 +27,19 @@ class Coding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         """Code the rows."""
 
     def _training_rows(self, X: ArrayLike) -> Matrix:
-        check_indices(X)
-        rows = canonical(validate_data(self, X, dtype=[np.float64, np.float32], **_READ))
+        rows = read_rows(self, X)
         check_feature_scale(rows)
         return rows
 
     def _training_rows_and_labels(
         self, X: ArrayLike, y: ArrayLike | None
     ) -> tuple[Matrix, NDArray]:
-        check_indices(X)
-        rows, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], **_READ)
-        rows = canonical(rows)
+        rows, labels = read_labelled_rows(self, X, y)
         check_feature_scale(rows)
         return rows, labels
 
     def _new_rows(self, X: ArrayLike, dtype: np.dtype) -> Matrix:
-        check_indices(X)
-        return canonical(validate_data(self, X, dtype=dtype, reset=False, **_READ))
+        return read_rows(self, X, dtype=dtype, reset=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -1,6 +1,7 @@
 """Linear outputs of the rows that a coder learns: gates, features.
 
-The compiled coder has them in a field ``outputs``, by which its average is known.
+The compiled coder has them in a field ``outputs``, by which its steps and its average are known: it
+supplies `write_codes`, as every coder, and `pull_outputs`. All rows have as many entries of a code.
 
 Output j of a row is ``u_j . x + c_j``. Its steps are AdaGrad's, ``rate / sqrt(sum of its squared
 gradients)``, one number each; its L2 penalty counts in the gradient.
@@ -10,13 +11,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from loclin.engine.coders import Coder, average_coder
+from loclin.engine.coders import Coder, average_coder, move_coder
 from loclin.engine.data import Floats, is_sparse
 from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.rows import add_outer, compiled_form, gather, is_dense, score
@@ -31,6 +33,7 @@ class MovingOutputs(NamedTuple):
     history: NDArray  # shape: (k,), squared gradients
     rate: float
     decay: float  # L2 strength
+    first: int  # those before it rest
     gradient: NDArray  # shape: (k, d), all 0 between batches
     of_constants: NDArray  # shape: (k,), the same of c
     answers: NDArray  # shape: (batch, k)
@@ -81,11 +84,11 @@ def add_products(row, factor, other, products):
 
 
 @inner
-def descend(outputs, n, first):
-    """Take the step of the outputs from the first on, after n rows; forget the gradient."""
+def descend(outputs, n):
+    """Take the step of the outputs, after n rows; forget the gradient."""
     U, c, gradient, of_constants = outputs.U, outputs.c, outputs.gradient, outputs.of_constants
     decay, products = U.dtype.type(n * outputs.decay), np.empty(U.shape[1], U.dtype)
-    for j in range(first, c.shape[0]):
+    for j in range(outputs.first, c.shape[0]):
         of_constants[j] -= decay * c[j]
         add_products(gradient[j], -decay, U[j], products)
         square = np.dot(gradient[j], gradient[j]) + of_constants[j] ** 2
@@ -107,11 +110,56 @@ def count(outputs, n):
         outputs.sum_c[j] += n * outputs.c[j]
 
 
+def pull_outputs(coder, i, values, columns, of_entries, pulls):
+    """Write the slope of ``sum_e of_entries_e values_e``, a row's code, by the outputs.
+
+    Parameters
+    ----------
+    coder : NamedTuple
+    i : int
+        The row's place in the batch.
+    values, columns : ndarray of shape (k,)
+        Entries of its code.
+    of_entries : ndarray of shape (k,)
+    pulls : ndarray of shape (n_outputs,)
+        Zeros.
+    """
+
+
+def has_outputs(coder: types.Type) -> bool:
+    """Tell from a compiled type whether the coder has linear outputs."""
+    return "outputs" in getattr(coder, "fields", ())
+
+
+@overload(move_coder, jit_options=OPTIONS)
+def _move_outputs(coder, rows, slopes, responses):
+    if not has_outputs(coder):
+        return None
+
+    def move(coder, rows, slopes, responses):
+        outputs, (values, columns, starts) = coder.outputs, coder.codes
+        k = starts[1] - starts[0]
+        of_entries, pulls = np.empty(k, values.dtype), np.empty(outputs.c.shape[0], values.dtype)
+        gather(outputs.X, rows, outputs.buffer)
+        for i in range(rows.shape[0]):
+            first, last = starts[rows[i]], starts[rows[i] + 1]
+            of_entries[:] = 0
+            for y in range(slopes.shape[1]):
+                if slopes[i, y] != 0:
+                    for e in range(k):
+                        of_entries[e] += slopes[i, y] * responses[i, y * k + e]
+            if of_entries.any():
+                pulls[:] = 0
+                pull_outputs(coder, i, values[first:last], columns[first:last], of_entries, pulls)
+                pull(outputs, rows[i], i, pulls)
+        descend(outputs, rows.shape[0])
+
+    return move
+
+
 @overload(average_coder, jit_options=OPTIONS)
 def _average_outputs(coder, n):
-    if "outputs" in getattr(coder, "fields", ()):
-        return lambda coder, n: count(coder.outputs, n)
-    return None
+    return (lambda coder, n: count(coder.outputs, n)) if has_outputs(coder) else None
 
 
 class LearnedOutputs(Coder):
@@ -123,14 +171,16 @@ class LearnedOutputs(Coder):
         Where the outputs start; changed in place.
     rate : float
         First step of an output.
+    penalty : float, default=0.0
+        L2 strength of the outputs, over that of the models.
     """
 
     scores_all_models = False
     sum_U: Floats
     sum_c: Floats
 
-    def __init__(self, U: Floats, c: Floats, rate: float) -> None:
-        self.U, self.c, self.rate = U, c, rate
+    def __init__(self, U: Floats, c: Floats, rate: float, penalty: float = 0.0) -> None:
+        self.U, self.c, self.rate, self.penalty = U, c, rate, penalty
         self.history = np.zeros(len(c))
         self.decay = 0.0  # L2 strength
         self.n_first, self.n_seen = math.inf, 0  # from so many rows on, it falls as 1 / n
@@ -140,13 +190,8 @@ class LearnedOutputs(Coder):
     def codes(self, Z: Any) -> Any:
         """Codes of rows."""
 
-    def follow(self, history: Floats) -> Self:
-        """Go on with the steps of an earlier fit."""
-        self.history[:] = history
-        return self
-
-    def outputs(self, Z: Any, batch_size: int, average: bool) -> MovingOutputs:
-        """Return the outputs as a pass over these rows takes them."""
+    def outputs(self, Z: Any, batch_size: int, average: bool, first: int = 0) -> MovingOutputs:
+        """Return the outputs as a pass over these rows takes them; those before `first` rest."""
         (n, d), dtype = Z.shape, self.U.dtype
         self.n_seen += n
         if average and not len(self.sum_c):
@@ -158,6 +203,7 @@ class LearnedOutputs(Coder):
             history=self.history,
             rate=self.rate,
             decay=self.decay * min(1.0, self.n_first / self.n_seen),
+            first=first,
             gradient=np.zeros_like(self.U),
             of_constants=np.zeros_like(self.c),
             answers=np.empty((batch_size, len(self.c)), dtype),

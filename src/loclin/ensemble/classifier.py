@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Labels, is_sparse
 from loclin.engine.threads import side_by_side
@@ -20,11 +20,11 @@ from loclin.fitting.atomic import atomic
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from loclin.fitting.checks import (
-    canonical,
-    check_indices,
     check_n_jobs,
     check_number,
     check_weights,
+    read_labelled_rows,
+    read_rows,
 )
 from loclin.fitting.probability import (
     StreamedTemperature,
@@ -33,13 +33,12 @@ from loclin.fitting.probability import (
     temperature_of,
 )
 from loclin.fitting.scored import Scored
-from loclin.fitting.targets import classes_of_stream, find_classes, in_classes
+from loclin.fitting.targets import classes_of_stream, find_classes, in_classes, n_scorers
 from loclin.ml3 import ML3Classifier
 from loclin.sapl import SAPLClassifier
 
 _MEMORY = 20_000  # rows of a stream that the units of scores remember, about
 _MOST_SCORED = 500  # rows of a call
-_READ: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 
 
 class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
@@ -162,9 +161,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
             If a parameter or the data is not valid, or if training overflowed.
         """
         kinds = self._kinds()
-        check_indices(X)
-        rows, target = validate_data(self, X, y, **_READ)
-        rows = canonical(rows)
+        rows, target = read_labelled_rows(self, X, y)
         self.classes_, labels = find_classes(target)
         weights = check_weights(sample_weight, len(labels))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -226,9 +223,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         """
         kinds, first = self._kinds(), not hasattr(self, "members_")
         self.classes_ = classes_of_stream(classes, None if first else self.classes_)
-        check_indices(X)
-        rows, target = validate_data(self, X, y, reset=first, **_READ)
-        rows, labels = canonical(rows), in_classes(target, self.classes_)
+        rows, target = read_labelled_rows(self, X, y, reset=first)
+        labels = in_classes(target, self.classes_)
         weights = check_weights(sample_weight, len(labels))
         if first:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -405,8 +401,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
         rows = self._validate_new(X)
-        scores = np.zeros((rows.shape[0], 1 if len(self.classes_) == 2 else len(self.classes_)),
-                          rows.dtype)  # fmt: skip
+        scores = np.zeros((rows.shape[0], n_scorers(self.classes_)), rows.dtype)
         for member, factor in self._factors():
             of_member = member.decision_function(rows).reshape(scores.shape)
             scores += rows.dtype.type(factor) * of_member
@@ -432,9 +427,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
 
     def _validate_new(self, X: Any) -> Any:
         check_is_fitted(self, "members_")
-        check_indices(X)
-        dtype = self.members_[0].local_coef_.dtype
-        return canonical(validate_data(self, X, reset=False, **_READ | {"dtype": dtype}))
+        return read_rows(self, X, reset=False, dtype=self.members_[0].local_coef_.dtype)
 
 
 def clone_with_state(member: Any) -> Any:

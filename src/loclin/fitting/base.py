@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Rows
 from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
@@ -27,10 +27,10 @@ from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import atomic
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from loclin.fitting.checks import (
-    canonical,
     check_feature_scale,
-    check_indices,
     check_shared_parameters,
+    read_labelled_rows,
+    read_rows,
 )
 from loclin.fitting.iterations import accuracy_with, check_learned, warn_of_end
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
@@ -286,13 +286,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _validate_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
-        check_indices(X)
-        X, y = validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
-            multi_output=self._takes_indicator,
-        )  # fmt: skip
+        X, y = read_labelled_rows(self, X, y, reset=reset, multi_output=self._takes_indicator)
         y = labels_or_indicator(y) if self._takes_indicator else y
-        X = canonical(X)
         self._largest = check_feature_scale(X, 0.0 if reset else self._largest)
         if not reset:
             X = X.astype(self.local_coef_.dtype, copy=False)
@@ -300,9 +295,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
 
     def _validate_new(self, X: Any, finite: bool = True) -> Any:
         check_is_fitted(self, "intercept_")
-        check_indices(X)
-        return canonical(validate_data(self, X, reset=False, accept_sparse="csr", order="C",
-                         dtype=self.local_coef_.dtype, ensure_all_finite=finite))  # fmt: skip
+        dtype = self.local_coef_.dtype
+        return read_rows(self, X, reset=False, dtype=dtype, ensure_all_finite=finite)
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
         """Score of every scorer, of rows that are checked."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import get_index_dtype
 from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from loclin.engine.data import is_sparse
 
@@ -17,6 +18,7 @@ from loclin.engine.data import is_sparse
 _MOST_GROWTH = 1e6
 # Parameters that count something: loops hold them in 32 bits.
 _MOST = 2**31 - 1
+_READ = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 METRICS = ("diagonal", "full", "auto")
 
 
@@ -97,6 +99,19 @@ def canonical(X: Any) -> Any:
         X = type(X)(parts, shape=X.shape)
         X.has_canonical_format = True
     return X
+
+
+def read_rows(model: Any, X: Any, **options: Any) -> Any:
+    """Return rows as loops take them, checked as `validate_data` does with these options."""
+    check_indices(X)
+    return canonical(validate_data(model, X, **_READ | options))
+
+
+def read_labelled_rows(model: Any, X: Any, y: Any, **options: Any) -> tuple[Any, NDArray[Any]]:
+    """Return rows in the same way, and their labels."""
+    check_indices(X)
+    X, y = validate_data(model, X, y, **_READ | options)
+    return canonical(X), y
 
 
 def check_feature_scale(X: Any, earlier: float = 0.0) -> float:

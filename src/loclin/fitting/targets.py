@@ -47,6 +47,11 @@ def check_one_type(labels: NDArray[Any], name: str = "y") -> None:
         )
 
 
+def n_scorers(classes: NDArray[Any]) -> int:
+    """Scorers of one class against the rest: one for two classes, that of the second."""
+    return 1 if len(classes) == 2 else len(classes)
+
+
 def find_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the classes, and y in terms of them: 0 .. c - 1, or the indicator as it is.
 

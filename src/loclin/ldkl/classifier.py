@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from loclin.engine.codes import Intercepts
-from loclin.engine.data import Floats, Rows, mean_squared_norm
+from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.losses import losses_for
 from loclin.engine.scores import coded_scores
-from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
+from loclin.engine.sgd import SGDFit, SGDStream
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option, check_unchanged
-from loclin.fitting.encode import Views
-from loclin.fitting.rows import rounds_of, settings_of
+from loclin.fitting.descent import learning_fit, learning_stream
+from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import Trial, check_alpha
 from loclin.ldkl.tree import LearnedTree, path_codes, starting_tree
 
 _STREAM_PASS = 1000  # rows of a stream that count as a pass while its tree hardens
 _LEAF_ROWS, _LEAST, _MOST = 100, 3, 5  # of depth="auto"
+_INTERCEPTS = Intercepts(local=True, extra=False)
 
 
 class LDKLClassifier(LocallyLinearClassifier):
@@ -29,7 +30,7 @@ class LDKLClassifier(LocallyLinearClassifier):
 
     A score is a sum of linear models over the nodes k on the row's path through a complete tree:
 
-        score_y(x) = sum_k code_k(x) (w_yk . x + b_yk),    code_k(x) = tanh(sigma (v_k . x + v_k0))
+        score_y(x) = sum_k code_k(x) (w_yk . x + b_yk),    code_k(x) = tanh(v_k . x + v_k0)
 
     The path turns to the first child of a node where its gate ``theta_k . x + theta_k0`` is
     positive, else to the second. So a prediction costs the products of one path, however many nodes
@@ -51,8 +52,6 @@ class LDKLClassifier(LocallyLinearClassifier):
         Gates on a path, from 0 to 12: the tree has ``2 ** (depth + 1) - 1`` nodes. "auto" takes
         log2(n_samples / 100), rounded down, but 3 at least and 5 at most. Relaxed passes take
         as long as all nodes do, the others as long as a path.
-    sigma : float, default=1.0
-        Slope of the features' tanh, above 0. Features are learned, so it matters little.
     annealing : float, default=10.0
         Passes until paths are hard, above 0; half of `max_iter` at most. Of a stream, 1,000 rows
         are a pass.
@@ -106,14 +105,12 @@ class LDKLClassifier(LocallyLinearClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
     depth_ : int
-    gate_coef_, gate_intercept_ : ndarray of shape (n_gates, n_features) and (n_gates,)
+    tree_coef_, tree_intercept_ : ndarray of shape (n_outputs, n_features) and (n_outputs,)
         Gates of the ``2 ** depth_ - 1`` inner nodes, level by level: the children of node k are
-        2 k + 1 and 2 k + 2.
-    feature_coef_, feature_intercept_ : ndarray of shape (n_nodes, n_features) and (n_nodes,)
-        The v_k of all nodes.
+        2 k + 1 and 2 k + 2. Then the features v_k of all nodes.
     hardness_ : float
         What training multiplies gates by: from 1 to 30, where paths are hard.
-    history_ : ndarray of shape (n_gates + n_nodes,)
+    history_ : ndarray of shape (n_outputs,)
         Squared gradients of gates and features, summed.
     local_coef_ : ndarray of shape (s, n_nodes, n_features)
         Of s scorers: n_classes, but 1 for two classes.
@@ -133,7 +130,8 @@ class LDKLClassifier(LocallyLinearClassifier):
 
     Notes
     -----
-    The paper has two classes. Trees of their own for several, as some comparisons have, are
+    The paper has a slope sigma of the features, which is 1 here, as v is learned. It has two
+    classes. Trees of their own for several, as some comparisons have, are
     ``OneVsRestClassifier(LDKLClassifier())``.
 
     References
@@ -163,7 +161,6 @@ class LDKLClassifier(LocallyLinearClassifier):
         self,
         depth: int | str = "auto",
         *,
-        sigma: float = 1.0,
         annealing: float = 10.0,
         tree_lr: float = 3.0,
         tree_penalty: float = 1.0,
@@ -186,7 +183,6 @@ class LDKLClassifier(LocallyLinearClassifier):
         verbose: int = 0,
     ) -> None:
         self.depth = depth
-        self.sigma = sigma
         self.annealing = annealing
         self.tree_lr = tree_lr
         self.tree_penalty = tree_penalty
@@ -208,20 +204,14 @@ class LDKLClassifier(LocallyLinearClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    alpha_: float
     depth_: int
-    gate_coef_: Floats
-    gate_intercept_: Floats
-    feature_coef_: Floats
-    feature_intercept_: Floats
+    tree_coef_: Floats
+    tree_intercept_: Floats
     hardness_: float
-    history_: Floats
-    t_: int
 
     def _check_parameters(self) -> None:
         if self.depth != "auto":
             check_number("depth", self.depth, Integral, low=0, high=12, hint='or "auto"')
-        check_number("sigma", self.sigma, low=0, open_low=True, open_high=True)
         check_number("annealing", self.annealing, low=0, open_low=True, open_high=True)
         check_number("tree_lr", self.tree_lr, low=0, open_high=True)
         check_number("tree_penalty", self.tree_penalty, low=0, open_high=True)
@@ -244,48 +234,32 @@ class LDKLClassifier(LocallyLinearClassifier):
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> SGDFit:
         some = rounds_of(self, rows, rng).some()
+        tree = self._tree(some.X, len(rows.y), rng, continued)
         n_pass = min(len(rows.y), self.round_rows or len(rows.y))
-        n_soft = n_pass * min(self.annealing, self.max_iter / 2)
-        solver, norm2 = self._solver(some, len(rows.y), n_soft, rng, continued)
-        solver.count_steps(norm2, self.eta0)
-        rounds = rounds_of(self, rows, rng, continued=continued)
-        return SGDFit(solver, rounds, Views(coding=None, linear=True), rng)
+        tree.n_soft = n_pass * min(self.annealing, self.max_iter / 2)
+        return learning_fit(self, tree, some, rows, rng, _INTERCEPTS, continued)
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> SGDStream:
-        continued, n_soft = self._is_fitted(), _STREAM_PASS * self.annealing
-        solver, _ = self._solver(rows, len(rows.y), n_soft, rng, continued)
-        if isinstance(self.alpha, str) and not continued:
-            cast(LearnedTree, solver.coder).n_first = len(rows.y)  # as alpha does
-        stream = SGDStream(solver, rng, Views(coding=None, linear=True))
-        return stream.follow(self.alpha_, self.t_) if continued else stream
+        tree = self._tree(rows.X, len(rows.y), rng, self._is_fitted())
+        tree.n_soft = _STREAM_PASS * self.annealing
+        return learning_stream(self, tree, rows, rng, _INTERCEPTS)
 
-    def _solver(
-        self, rows: Rows, n: int, n_soft: float, rng: np.random.Generator, continued: bool
-    ) -> tuple[SGD, float]:
-        """Return the descent at its start or where the fit before ended, and its features' norm."""
-        if continued:
-            check_unchanged("depth", self.depth, self.depth_, "auto")
-            U = np.concatenate([self.gate_coef_, self.feature_coef_])
-            c = np.concatenate([self.gate_intercept_, self.feature_intercept_])
-        else:
-            U, c = starting_tree(rows.X, self._depth(n), rng)
-        rate = float(self.tree_lr / np.sqrt(1 + mean_squared_norm(rows.X)))
-        tree = LearnedTree(U, c, rate, self.sigma, n_soft)
-        norm2 = mean_squared_feature_norm(rows.X, tree.codes(rows.X), local=True)
-        alpha = self._strength(norm2, n)
-        tree.decay = self.tree_penalty * alpha
-        settings = settings_of(self, alpha, n, Intercepts(local=True, extra=False))
-        n_scorers = 1 if len(self.classes_) == 2 else len(self.classes_)
-        solver = SGD(rows.X, n_scorers, tree.n_nodes, settings, tree)
-        if continued:
-            tree.follow(self.history_).hardness = self.hardness_
-            solver.set_models(self.local_coef_, self.local_intercept_)
-        return solver, norm2
+    def _tree(
+        self, X: Matrix, n_samples: int, rng: np.random.Generator, continued: bool
+    ) -> LearnedTree:
+        """Return the tree at its start, or where the fit before ended."""
+        rate = float(self.tree_lr / np.sqrt(1 + mean_squared_norm(X)))
+        if not continued:
+            start = starting_tree(X, self._depth(n_samples), rng)
+            return LearnedTree(*start, rate, self.tree_penalty)
+        check_unchanged("depth", self.depth, self.depth_, "auto")
+        start = self.tree_coef_.copy(), self.tree_intercept_.copy()
+        tree = LearnedTree(*start, rate, self.tree_penalty)
+        tree.hardness = self.hardness_
+        return tree
 
     def _class_scores(self, X: Any, *, ranks: bool = False) -> Floats:
         return coded_scores(X, self._codes(X), self.local_coef_, self.local_intercept_)
 
     def _codes(self, X: Any) -> sparse.csr_matrix:
-        tree = (self.gate_coef_, self.gate_intercept_, self.feature_coef_,
-                self.feature_intercept_)  # fmt: skip
-        return path_codes(X, tree, self.sigma)
+        return path_codes(X, self.tree_coef_, self.tree_intercept_)

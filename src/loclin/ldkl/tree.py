@@ -4,7 +4,7 @@ Minimises, over the models ``W`` (s, m, d), ``b`` (s, m), the features ``V`` (m,
 ``Theta`` (m // 2, d), all of ``[x; 1]``,
 
     alpha/2 ||W||^2 + decay/2 (||V||^2 + ||Theta||^2) + 1/(sum w) sum_i w_i sum_y loss(+-f_y),
-    f_y(x) = sum_k code_k(x) (w_yk . x + b_yk),     code_k(x) = tanh(sigma v_k . x) reach_k(x),
+    f_y(x) = sum_k code_k(x) (w_yk . x + b_yk),     code_k(x) = tanh(v_k . x) reach_k(x),
 
 ``reach_k`` being the product of ``(1 +- tanh(hardness theta_l . x)) / 2`` over the nodes above k.
 The hardness grows until paths are hard.
@@ -35,91 +35,68 @@ _ROWS = 5000  # that the start looks at
 class TreeModels(DescentModels):
     """Local models of the nodes, and the tree."""
 
-    units: ClassVar[dict[str, int]] = {"local_coef": 1, "gate_coef": 1, "feature_coef": 1}
+    units: ClassVar[dict[str, int]] = {"local_coef": 1, "tree_coef": 1}
 
     depth: int
-    gate_coef: Floats  # shape: (m // 2, d)
-    gate_intercept: Floats  # shape: (m // 2,)
-    feature_coef: Floats  # shape: (m, d)
-    feature_intercept: Floats  # shape: (m,)
+    tree_coef: Floats  # shape: (m // 2 + m, d)
+    tree_intercept: Floats  # shape: (m // 2 + m,)
     hardness: float
     history: Floats  # shape: (m // 2 + m,)
 
 
-def path_codes(X: Matrix, tree: tuple[Floats, ...], sigma: float) -> sparse.csr_matrix:
+def path_codes(X: Matrix, U: Floats, c: Floats) -> sparse.csr_matrix:
     """Codes of the rows by the nodes on their paths, CSR (n, m).
 
     Parameters
     ----------
     X : {ndarray, csr} of shape (n, d)
-    tree : tuple of ndarray
-        Gates (m // 2, d) and (m // 2,), features (m, d) and (m,).
-    sigma : float
+    U, c : ndarray of shape (m // 2 + m, d) and (m // 2 + m,)
+        Gates of the inner nodes, then features of all, and their constants.
     """
-    n, m = X.shape[0], len(tree[-1])
+    n, m = X.shape[0], nodes_of(c)
     codes = empty_codes(n, m.bit_length(), X.dtype)
-    walk(compiled_form(X), np.arange(n, dtype=np.int32), *map(read_only, tree), sigma, codes)
+    walk(compiled_form(X), np.arange(n, dtype=np.int32), read_only(U), read_only(c), codes)
     return sparse.csr_matrix(codes, shape=(n, m))
 
 
-class LearnedTree(LearnedOutputs):
-    """Gates and features on their way.
+def nodes_of(c: Floats) -> int:
+    """Nodes of a tree with these constants."""
+    return len(c) - len(c) // 3
 
-    Parameters
-    ----------
-    U, c : ndarray of shape (m // 2 + m, d) and (m // 2 + m,)
-        Where they start: the gates of the inner nodes, the features of all, and their constants.
-    rate : float
-        First step of a node.
-    sigma : float
-        Slope of the features' tanh.
-    n_soft : float
-        Rows until paths are hard.
-    hardness : float, default=1.0
+
+class LearnedTree(LearnedOutputs):
+    """Gates and features on their way: the gates of the inner nodes, then the features of all.
+
+    `n_soft` rows from its start, paths are hard.
     """
 
-    def __init__(self, U: Floats, c: Floats, rate: float, sigma: float, n_soft: float,
-                 hardness: float = SOFTEST) -> None:  # fmt: skip
-        super().__init__(U, c, rate)
-        self.sigma, self.hardness = float(sigma), hardness
-        self.growth = math.log(HARDEST / SOFTEST) / n_soft
-
-    @property
-    def n_nodes(self) -> int:
-        """Nodes of the tree."""
-        return len(self.c) - len(self.c) // 3
+    hardness = SOFTEST
+    n_soft = math.inf
 
     def codes(self, Z: Any) -> sparse.csr_matrix:
         """Codes of rows, by the tree as it stands, with hard paths."""
-        return path_codes(Z, parts_of(self.U, self.c), self.sigma)
+        return path_codes(Z, self.U, self.c)
 
     def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> MovingTree:
         """Return the tree as a pass takes it: it goes all ways until paths are hard."""
-        n, hardness = Z.shape[0], self.hardness
-        k = self.n_nodes if hardness < HARDEST else self.n_nodes.bit_length()
-        self.hardness = min(hardness * math.exp(self.growth * n), HARDEST)
-        outputs = self.outputs(Z, batch_size, average)
-        return MovingTree(empty_codes(n, k, self.U.dtype), outputs, self.sigma, hardness)
+        n, m, hardness = Z.shape[0], nodes_of(self.c), self.hardness
+        growth = math.log(HARDEST / SOFTEST) / self.n_soft
+        self.hardness = min(hardness * math.exp(growth * n), HARDEST)
+        k, first = (m, 0) if hardness < HARDEST else (m.bit_length(), m // 2)
+        outputs = self.outputs(Z, batch_size, average, first)
+        return MovingTree(empty_codes(n, k, self.U.dtype), outputs, hardness)
 
     def fitted(self, models: DescentModels, *iterate: Floats) -> TreeModels:
         """Add the tree to fitted models."""
-        gates, thresholds, features, constants = parts_of(*iterate)
+        U, c = iterate
         return TreeModels(
             **vars(models),
-            gate_coef=gates,
-            gate_intercept=thresholds,
-            feature_coef=features,
-            feature_intercept=constants,
-            depth=self.n_nodes.bit_length() - 1,
+            depth=nodes_of(c).bit_length() - 1,
+            tree_coef=U,
+            tree_intercept=c,
             hardness=self.hardness,
             history=self.history.copy(),
         )
-
-
-def parts_of(U: Floats, c: Floats) -> tuple[Floats, ...]:
-    """Split outputs into gates (m // 2, d) and (m // 2,), features (m, d) and (m,)."""
-    n_gates = len(c) // 3
-    return U[:n_gates], c[:n_gates], U[n_gates:], c[n_gates:]
 
 
 def starting_tree(X: Matrix, depth: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

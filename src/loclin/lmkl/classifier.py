@@ -16,16 +16,16 @@ from loclin.engine.dual import DualFit, dual_problems
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure
 from loclin.engine.scores import coded_scores
-from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
+from loclin.engine.sgd import SGDStream, mean_squared_feature_norm
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option, check_unchanged
-from loclin.fitting.encode import Views
-from loclin.fitting.rows import rounds_of, settings_of
+from loclin.fitting.descent import learning_fit, learning_stream
+from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import Trial, check_alpha
+from loclin.fitting.targets import n_scorers
 from loclin.lmkl.gates import Alternation, LearnedGates, gate_codes, solved
 
 _MODELS = 20  # by default, of enough rows
-_VIEWS = Views(coding=None, linear=True)
 
 
 class LMKLClassifier(LocallyLinearClassifier):
@@ -184,7 +184,6 @@ class LMKLClassifier(LocallyLinearClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    alpha_: float
     gate_coef_: Floats
     gate_intercept_: Floats
 
@@ -213,67 +212,43 @@ class LMKLClassifier(LocallyLinearClassifier):
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         some = rounds_of(self, rows, rng).some()
-        V, v0 = self._gates(some, rng, continued)
-        norm2 = mean_squared_feature_norm(some.X, gate_codes(some.X, V, v0), self._intercepts.local)
+        gates = self._gates(some, rng, continued)
+        if self.solver == "sgd":
+            return learning_fit(self, gates, some, rows, rng, self._intercepts, continued)
+        norm2 = mean_squared_feature_norm(some.X, gates.codes(some.X), self._intercepts.local)
         alpha = self._strength(norm2, len(rows.y))
-        if self.solver == "alternating":
 
-            def solve(codes: Floats, duals: Any) -> DualFit:
-                problems = dual_problems(
-                    rows, codes, alpha, LOSSES[self.loss], self._n_scorers, competing=False,
-                    intercepts=self._intercepts, starts=duals,
-                )  # fmt: skip
-                return solved(DualFit(problems, self.tol, rng))
+        def solve(codes: Floats, duals: Any) -> DualFit:
+            problems = dual_problems(
+                rows, codes, alpha, LOSSES[self.loss], n_scorers(self.classes_), competing=False,
+                intercepts=self._intercepts, starts=duals,
+            )  # fmt: skip
+            return solved(DualFit(problems, self.tol, rng))
 
-            return Alternation(rows, V, v0, solve, self._rate(some))
-        solver = self._solver(some, V, v0, alpha, len(rows.y), continued)
-        solver.count_steps(norm2, self.eta0)
-        return SGDFit(solver, rounds_of(self, rows, rng, continued=continued), _VIEWS, rng)
+        return Alternation(rows, gates.U, gates.c, solve, gates.rate)
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> SGDStream:
-        continued = self._is_fitted()
-        solver = self._solver(rows, *self._gates(rows, rng, continued), 1.0, len(rows.y), continued)
-        stream = SGDStream(solver, rng, _VIEWS)
-        return stream.follow(self.alpha_, getattr(self, "t_", 0)) if continued else stream
+        gates = self._gates(rows, rng, self._is_fitted())
+        return learning_stream(self, gates, rows, rng, self._intercepts)
 
-    def _gates(
-        self, rows: Rows, rng: np.random.Generator, continued: bool
-    ) -> tuple[Floats, Floats]:
+    def _gates(self, rows: Rows, rng: np.random.Generator, continued: bool) -> LearnedGates:
         """Return the gates of the fit before, or those of soft assignment to centres of k-means."""
+        X, rate = rows.X, float(self.gate_lr / np.sqrt(1 + mean_squared_norm(rows.X)))
         if continued:
             check_unchanged("n_models", self.n_models, len(self.gate_intercept_), None)
-            return self.gate_coef_.copy(), self.gate_intercept_.copy()
-        X, seed = rows.X, int(rng.integers(2**31 - 1))
+            return LearnedGates(self.gate_coef_.copy(), self.gate_intercept_.copy(), rate)
         m = self.n_models or max(1, min(_MODELS, len(rows.y) // 10))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # it would speak of anchors
-            centres = kmeans_anchors(X, m, seed)
+            centres = kmeans_anchors(X, m, int(rng.integers(2**31 - 1)))
         centres = centres[np.arange(m) % len(centres)]  # as many, of few distinct rows
         bandwidth = X.dtype.type(auto_bandwidth(X, centres, 1))
-        return 2 * bandwidth * centres, -bandwidth * np.einsum("jf,jf->j", centres, centres)
-
-    def _rate(self, rows: Rows) -> float:
-        return float(self.gate_lr / np.sqrt(1 + mean_squared_norm(rows.X)))
-
-    def _solver(self, rows: Rows, V: Floats, v0: Floats, alpha: float, n: int,
-                continued: bool) -> SGD:  # fmt: skip
-        """Return the descent at its start, or where the fit before ended."""
-        settings = settings_of(self, alpha, n, self._intercepts)
-        gates = LearnedGates(V, v0, self._rate(rows))
-        solver = SGD(rows.X, self._n_scorers, len(v0), settings, gates)
-        if continued:
-            solver.set_models(self.local_coef_, self.local_intercept_, self.intercept_)
-            if "history_" in vars(self):
-                gates.follow(self.history_)
-        return solver
+        constants = -bandwidth * np.einsum("jf,jf->j", centres, centres)
+        return LearnedGates(2 * bandwidth * centres, constants, rate)
 
     @property
     def _intercepts(self) -> Intercepts:
         return Intercepts(local=self.bias == "local", extra=self.bias == "global")
-
-    @property
-    def _n_scorers(self) -> int:
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         codes = gate_codes(X, self.gate_coef_, self.gate_intercept_)

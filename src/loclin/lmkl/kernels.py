@@ -1,4 +1,4 @@
-"""L-MKL's coder, compiled: softmax codes and the steps of the gates."""
+"""L-MKL's coder, compiled: softmax codes and their slopes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from loclin.engine.coders import is_coder, move_coder, write_codes
+from loclin.engine.coders import is_coder, write_codes
 from loclin.engine.jit import OPTIONS, inner
-from loclin.engine.linear_outputs import MovingOutputs, answer, descend, pull
+from loclin.engine.linear_outputs import MovingOutputs, answer, pull_outputs
 
 
 class MovingGates(NamedTuple):
@@ -48,30 +48,14 @@ def _write_gates(coder, rows):
     return write
 
 
-@overload(move_coder, jit_options=OPTIONS)
-def _move_gates(coder, rows, slopes, responses):
-    """Take the gates' step: the score of y rises by ``code_j (r_yj - score_y)`` with gate j."""
+@overload(pull_outputs, jit_options=OPTIONS)
+def _pull_gates(coder, i, values, columns, of_entries, pulls):
     if not is_coder(coder, MovingGates):
         return None
 
-    def move(coder, rows, slopes, responses):
-        values, _, starts = coder.codes
-        m, dtype = coder.outputs.c.shape[0], values.dtype
-        pulls = np.empty(m, dtype)
-        for i in range(rows.shape[0]):
-            code = values[starts[rows[i]] : starts[rows[i] + 1]]
-            pulls[:] = 0
-            for y in range(slopes.shape[1]):
-                if slopes[i, y] != 0:
-                    mean = dtype.type(0)
-                    for j in range(m):
-                        mean += code[j] * responses[i, y * m + j]
-                    for j in range(m):
-                        pulls[j] += slopes[i, y] * (responses[i, y * m + j] - mean)
-            if pulls.any():
-                for j in range(m):  # as one product it takes the compiler a second
-                    pulls[j] *= code[j]
-                pull(coder.outputs, rows[i], i, pulls)
-        descend(coder.outputs, rows.shape[0], 0)
+    def pull(coder, i, values, columns, of_entries, pulls):
+        mean = np.dot(values, of_entries)
+        for j in range(pulls.shape[0]):  # as one product it takes the compiler a second
+            pulls[j] = values[j] * (of_entries[j] - mean)
 
-    return move
+    return pull

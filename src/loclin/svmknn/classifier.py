@@ -13,29 +13,34 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import clipped
 from loclin.engine.data import Floats, Matrix, is_sparse
-from loclin.engine.jit import read_only
-from loclin.engine.rows import compiled_form
+from loclin.engine.targets import signs_of
+from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import (
-    canonical,
     check_feature_scale,
-    check_indices,
     check_n_jobs,
     check_number,
+    read_labelled_rows,
+    read_rows,
 )
 from loclin.fitting.probability import smoothing_of, temperature_of
 from loclin.fitting.rows import weigh
 from loclin.fitting.scored import Scored
-from loclin.fitting.targets import class_weights, find_classes
-from loclin.svmknn.kernels import MOST_STEPS, score_rows, solve_sets
+from loclin.fitting.targets import class_weights, find_classes, n_scorers
+from loclin.svmknn.kernels import MOST_STEPS, solve_sets
 
 _NEIGHBORS = 50
 _STRENGTH = 0.3  # of "scale"
+# Least strength, in units of the rows' mean squared deviation over k: dual variables of rows that
+# contradict one another grow to its inverse, and their sums lose as many digits.
+_WEAKEST = 1e-9
 _BLOCK = 2000  # rows whose SVMs are held at once
+_NUMBERS = 2**20  # of neighbours, or of their products, that are held at once
 _CALIBRATING = 1000  # rows left out one by one for the temperature
 
 
@@ -168,10 +173,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
             If a parameter or the data is not valid.
         """
         self._check_parameters()
-        check_indices(X)
-        rows, target = validate_data(self, X, y, accept_sparse="csr", order="C",
-                                     dtype=[np.float64, np.float32])  # fmt: skip
-        rows = canonical(rows)
+        rows, target = read_labelled_rows(self, X, y)
         check_feature_scale(rows)
         self.classes_, labels = find_classes(target)
         by_class = class_weights(self.class_weight, self.classes_, labels, False)
@@ -182,7 +184,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
             self.n_neighbors_ = min(_NEIGHBORS, n)
         else:
             self.n_neighbors_ = clipped("n_neighbors", self.n_neighbors, n, f"X has {n} rows")
-        self._index = self._search_index()
+        self.__dict__.pop("_index", None)
         self._calibrate_by_rows_left_out()
         return self
 
@@ -204,7 +206,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         rows = self._validate_new(X)
-        s, d = self._n_scorers, rows.shape[1]
+        s, d = n_scorers(self.classes_), rows.shape[1]
         coef, intercept = np.empty((rows.shape[0], s, d)), np.empty((rows.shape[0], s))
         for some, near in self._neighbourhoods(rows):
             dual = near.duals[near.set_of]
@@ -212,8 +214,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
                 neighbors = self.X_[near.sets[near.set_of[at]]]
                 neighbors = neighbors.toarray() if is_sparse(neighbors) else neighbors
                 coef[row] = dual[at] @ (neighbors - neighbors[0])  # dual variables sum to zero
-                x = rows[[row]].toarray()[0] if is_sparse(rows) else rows[row]
-                intercept[row] = near.scores[at] - coef[row] @ x
+                intercept[row] = near.scores[at] - (rows[[row]] @ coef[row].T)[0]
         dtype = rows.dtype
         return self._decisions(within(dtype, coef)), self._decisions(within(dtype, intercept))
 
@@ -248,62 +249,71 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         check_number("tol", self.tol, low=0, open_low=True, open_high=True)
         check_n_jobs(self.n_jobs)
 
-    def _search_index(self) -> NearestNeighbors:
-        return NearestNeighbors(metric=self.metric, n_jobs=self.n_jobs).fit(self.X_)
-
     def _nearest(self, rows: Matrix, k: int) -> NDArray[np.intp]:
-        if not hasattr(self, "_index"):  # the model comes from a file
-            self._index = self._search_index()
+        if not hasattr(self, "_index"):
+            self._index = NearestNeighbors(metric=self.metric, n_jobs=self.n_jobs).fit(self.X_)
         return self._index.kneighbors(rows, k, return_distance=False)
 
     def _validate_new(self, X: Any) -> Matrix:
         check_is_fitted(self, "X_")
-        check_indices(X)
-        rows = canonical(validate_data(self, X, reset=False, accept_sparse="csr", order="C",
-                                       dtype=self.X_.dtype))  # fmt: skip
+        rows = read_rows(self, X, reset=False, dtype=self.X_.dtype)
         if is_sparse(self.X_):
-            return rows if is_sparse(rows) else canonical(sparse.csr_matrix(rows))
+            return sparse.csr_matrix(rows)
         return rows.toarray() if is_sparse(rows) else rows
-
-    @property
-    def _n_scorers(self) -> int:
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         rows = self._validate_new(X)
-        scores = np.empty((rows.shape[0], self._n_scorers), rows.dtype)
+        scores = np.empty((rows.shape[0], n_scorers(self.classes_)), rows.dtype)
         for some, near in self._neighbourhoods(rows):
             scores[some] = within(rows.dtype, near.scores)
         return scores
 
     def _neighbourhoods(self, rows: Matrix) -> Iterator[tuple[slice, Neighbourhoods]]:
         """Yield blocks of rows, and the SVMs of their neighbours."""
-        for first in range(0, rows.shape[0], _BLOCK):
-            some = slice(first, min(first + _BLOCK, rows.shape[0]))
+        for some in gen_batches(rows.shape[0], _BLOCK):
             yield some, self._solved(rows[some], self._nearest(rows[some], self.n_neighbors_))
 
     def _solved(self, rows: Matrix, nearest: NDArray[np.intp]) -> Neighbourhoods:
         """Solve the SVMs of these neighbours of the rows, and score the rows."""
         sets, set_of = np.unique(np.sort(nearest, axis=1), axis=0, return_inverse=True)
-        set_of, s = set_of.reshape(-1), self._n_scorers
-        duals, intercepts = np.empty((len(sets), s, sets.shape[1])), np.empty((len(sets), s))
-        relative = isinstance(self.alpha, str)
-        alpha = _STRENGTH if relative else float(self.alpha)
-        training = compiled_form(self.X_)
-        y, weights = read_only(self.y_), read_only(self.weights_)
-        violation = solve_sets(training, y, weights, sets, alpha, relative, float(self.tol),
-                               duals, intercepts)  # fmt: skip
-        if violation > self.tol:
+        (n_sets, k), (n, d), s = sets.shape, rows.shape, n_scorers(self.classes_)
+        width = k if is_sparse(rows) else max(k, d)
+        set_of, size = set_of.reshape(-1), max(1, _NUMBERS // (k * width))
+        duals, scores, worst = np.zeros((n_sets, s, k)), np.empty((n, s)), 0.0
+        with threads_for(float(k * k * d)):
+            for part in gen_batches(n_sets, size):
+                asked = np.flatnonzero((set_of >= part.start) & (set_of < part.stop))
+                own = set_of[asked] - part.start
+                K, products = centred_products(self.X_, sets[part], rows[asked], own)
+                limits, intercepts = self._limits(K, sets[part])
+                worst = max(worst, solve_sets(K, limits, self.tol, duals[part], intercepts))
+                said = np.einsum("nk,nsk->ns", products, duals[part][own])
+                scores[asked] = said + intercepts[own]
+        if worst > self.tol:
             warnings.warn(
-                f"SVMs of neighbours violate their optimality conditions by up to {violation:.2g} "
+                f"SVMs of neighbours violate their optimality conditions by up to {worst:.2g} "
                 f"after {MOST_STEPS:,} steps, more than tol={self.tol:g}. Scale the features, "
                 "raise alpha or tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        scores = np.empty((rows.shape[0], s))
-        score_rows(training, compiled_form(rows), sets, set_of, duals, intercepts, scores)
-        return Neighbourhoods(sets, set_of, duals, scores)
+        least = np.nan_to_num(scores).min(axis=1, initial=0.0, keepdims=True)
+        return Neighbourhoods(sets, set_of, duals, np.where(np.isnan(scores), least - 1.0, scores))
+
+    def _limits(self, K: Floats, sets: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """Return the limits of the dual variables, (n_sets, s, k), and intercepts of one label.
+
+        Those are NaN where no row is of the class.
+        """
+        (n_sets, k), s = sets.shape, n_scorers(self.classes_)
+        deviations = (np.einsum("gii->g", K) - K.sum(axis=(1, 2)) / k) / k
+        units = np.where(deviations > 0, deviations, k) / k  # any, for neighbours of one point
+        strengths = _STRENGTH * units if isinstance(self.alpha, str) else float(self.alpha)
+        weights = self.weights_[sets]
+        totals = np.maximum(strengths, _WEAKEST * units) * weights.sum(axis=1)
+        signs = signs_of(self.y_[sets.ravel()], s).reshape(n_sets, k, s).transpose(0, 2, 1)
+        constants = np.where(signs[:, :, 0] > 0, 1.0, -1.0 if s == 1 else np.nan)
+        return signs * (weights / totals[:, None])[:, None], constants
 
     def _calibrate_by_rows_left_out(self) -> None:
         """Set the temperature by some rows, each without itself among its neighbours."""
@@ -313,10 +323,28 @@ class SVMKNNClassifier(Scored, BaseEstimator):
             return
         some = np.linspace(0, n - 1, min(n, _CALIBRATING)).astype(np.intp)
         nearest = self._nearest(self.X_[some], min(self.n_neighbors_ + 1, n))
-        scores = self._solved(self.X_[some], without(nearest, some)).scores
-        labels, weights = self.y_[some], self.weights_[some]
-        self.temperature_ = temperature_of(self._decisions(scores), labels, weights)
+        decisions = self._decisions(self._solved(self.X_[some], without(nearest, some)).scores)
+        self.temperature_ = temperature_of(decisions, self.y_[some], self.weights_[some])
         self.smoothing_ = smoothing_of(len(some))
+
+
+def centred_products(
+    X: Matrix, sets: NDArray[np.intp], asked: Matrix, own: NDArray[np.intp]
+) -> tuple[Floats, Floats]:
+    """Products of the rows of each set, (n_sets, k, k), and of rows with their own set, (n, k).
+
+    The first row of a set is the origin.
+    """
+    if is_sparse(X):
+        near = [X[rows].astype(np.float64) for rows in sets]
+        K = np.stack([(rows @ rows.T).toarray() for rows in near])
+        products = np.stack([(asked[[i]] @ near[g].T).toarray()[0] for i, g in enumerate(own)])
+        products -= products[:, :1] + K[own, 0] - K[own, :1, 0]
+        return K - K[:, :1] - K[:, :, :1] + K[:, :1, :1], products
+    centred, origins = X[sets].astype(np.float64), X[sets[:, 0]]
+    centred -= origins[:, None]
+    K = centred @ centred.transpose(0, 2, 1)
+    return K, np.einsum("nkf,nf->nk", centred[own], asked - origins[own])
 
 
 def within(dtype: Any, values: Floats) -> Floats:

@@ -22,7 +22,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_unchanged
 from loclin.fitting.rows import LARGEST_BATCH, weigh
 from loclin.fitting.strength import Trial
-from loclin.fitting.targets import find_classes, labels_or_indicator
+from loclin.fitting.targets import find_classes, labels_or_indicator, n_scorers
 from loclin.ussvm.checks import check_n_nonzero, check_new_label, dictionary_to_use
 from loclin.ussvm.codes import Penalty, root_mean_square
 from loclin.ussvm.descent import DictionaryDescent, first_atoms
@@ -336,7 +336,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     def _signs(self, y: NDArray[np.integer]) -> NDArray[np.int8]:
         """Targets of the scorers, (n, s)."""
-        return signs_of(y, 1 if len(self.classes_) == 2 else len(self.classes_))
+        return signs_of(y, n_scorers(self.classes_))
 
     # The one equation, with a code that is the same at every row.
 
