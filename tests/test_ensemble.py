@@ -18,7 +18,8 @@ from loclin import (
     SAPLClassifier,
 )
 from loclin.codings import SoftAssignmentCoding
-from loclin.ensemble.selection import log_loss_of, select
+from loclin.ensemble.selection import select
+from loclin.fitting.probability import log_losses
 
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 SHORT = {"alpha": "scale", "max_iter": 10}
@@ -133,10 +134,12 @@ def test_selection_finds_the_best_shares(n_classes):
     shares = select(parts, y, weights)
     assert shares.sum() == pytest.approx(1)
     assert shares[0] > shares[1] > 0 == shares[2]
-    loss = log_loss_of(sum(s * part for s, part in zip(shares, parts, strict=True)), y, weights)
-    grid = [
-        log_loss_of(a * parts[0] + (1 - a) * parts[1], y, weights) for a in np.arange(0, 1, 0.02)
-    ]
+
+    def loss_of(decisions):
+        return log_losses(decisions, y, weights).sum()
+
+    loss = loss_of(sum(s * part for s, part in zip(shares, parts, strict=True)))
+    grid = [loss_of(a * parts[0] + (1 - a) * parts[1]) for a in np.arange(0, 1, 0.02)]
     assert loss < min(grid) + 1e-3
 
 

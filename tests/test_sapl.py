@@ -345,7 +345,8 @@ def test_an_anchor_on_its_only_row_in_single_precision(seed):
 def test_anchors_at_rest_are_ll_svm(weights):
     X, y = DIGITS[0][:150], DIGITS[1][:150]
     same = {"weights": weights, "penalize_intercept": weights == "constant", "max_iter": 150,
-            "n_iter_no_change": 999, "average": 30, "random_state": 0}  # fmt: skip
+            "n_iter_no_change": 999, "average": 30, "alpha": "scale",
+            "random_state": 0}  # fmt: skip
     model = SAPLClassifier(12, 4, anchors=X[:12], bandwidth=0.3, anchor_lr=0, **same).fit(X, y)
     np.testing.assert_allclose(model.anchors_, X[:12], rtol=1e-12)
     other = LLSVMClassifier(SoftAssignmentCoding(12, 4, 0.3, X[:12]), **same).fit(X, y)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from sklearn.datasets import make_classification
-from sklearn.model_selection import RepeatedStratifiedKFold
+from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 
 from loclin import (
@@ -19,6 +21,7 @@ from loclin import (
 )
 from loclin.codings import SoftAssignmentCoding
 from loclin.fitting import base, rows, strength
+from loclin.fitting.trials import Trial
 from loclin.l3m import classifier as l3m
 from loclin.sapl import classifier as sapl
 
@@ -32,11 +35,13 @@ MODELS = [
     SAPLClassifier(4, 4, max_iter=5, random_state=0),
     L3MClassifier(n_regions=2, n_restarts=2, max_iter=3, random_state=0),
 ]
-# n_samples, share of the labels drawn at random, rows to hold out in all, draws of the folds then
+# n_samples, share of the labels drawn at random, rows to hold out in all, draws of the folds then,
+# none of rows that suffice to hold one of the folds out
 PROBLEMS = {
     "noisy": (120, 0.5, 2000, 3),
     "clean": (120, 0.0, 240, 2),
     "more rows": (240, 0.3, 240, 1),
+    "many rows": (280, 0.5, 240, 0),
 }
 
 
@@ -47,27 +52,52 @@ def problem(n: int, noise: float) -> tuple[NDArray[Any], NDArray[Any]]:
     return X, np.array(["no", "yes"])[y]
 
 
+def log_losses_by_hand(scores: Any, y: Any, weights: Any) -> Any:
+    """Return the rows' log losses at the best temperature of two classes, by a search of it.
+
+    What is searched has one label of n + 2 that might be any.
+    """
+    share = weights / weights.sum()
+    against = np.where(y, -scores, scores) / np.sqrt(np.mean(scores**2))
+
+    def losses(log_inverse: float) -> Any:
+        return share * np.log1p(np.exp(math.exp(log_inverse) * against))
+
+    def smoothed(log_inverse: float) -> float:
+        slope = share @ (against / 2) / (len(y) + 2)
+        return float(losses(log_inverse).sum() - math.exp(log_inverse) * slope)
+
+    return losses(minimize_scalar(smoothed, bounds=(-6.9, 6.9), method="bounded").x)
+
+
 def by_hand(model: Any, X: Any, y: Any, weights: Any, draws: int) -> float:
-    """Return the factor that wins in cross-validation, row by row in plain Python."""
+    """Return the factor of least log loss in cross-validation, if it leads by enough."""
     seed = check_random_state(model.random_state).randint(2**31 - 1)
-    wins: dict[float, dict[int, float]] = {f: dict.fromkeys(range(len(y)), 0.0) for f in FACTORS}
-    for train, test in RepeatedStratifiedKFold(
-        n_splits=3, n_repeats=draws, random_state=seed
-    ).split(X, y):
+    scores: dict[float, list[Any]] = {factor: [] for factor in FACTORS}
+    tested: list[Any] = []
+    folds = StratifiedShuffleSplit(1, test_size=1 / 3, random_state=seed)
+    if draws:
+        folds = RepeatedStratifiedKFold(n_splits=3, n_repeats=draws, random_state=seed)
+    for train, test in folds.split(X, y):
         parameters = model.get_params(deep=False) | {"tol": 0, "n_iter_no_change": 99}
         parameters |= {"n_restarts": 1} if isinstance(model, L3MClassifier) else {"average": 1}
         rule = type(model)(**parameters | {"alpha": "scale"})
         rule.fit(X[train], y[train], weights[train])
+        tested.extend(test)
         for factor in FACTORS:
             other = type(model)(**parameters | {"alpha": factor * rule.alpha_})
             other.fit(X[train], y[train], weights[train])
-            ours, theirs = other.predict(X[test]), rule.predict(X[test])
-            for row, a, b in zip(test, ours, theirs, strict=True):
-                wins[factor][row] += weights[row] * (float(a == y[row]) - float(b == y[row]))
+            scores[factor].extend(other.decision_function(X[test]))
     best, most = 1.0, 0.0
-    for factor, of_rows in wins.items():
-        lead, spread = sum(of_rows.values()), sum(w * w for w in of_rows.values()) ** 0.5
-        if lead > max(most, spread):
+    losses: dict[float, dict[int, float]] = {f: dict.fromkeys(range(len(y)), 0.0) for f in FACTORS}
+    for factor, found in scores.items():
+        of_rows = log_losses_by_hand(np.array(found), y[tested] == "yes", weights[tested])
+        for row, loss in zip(tested, of_rows, strict=True):
+            losses[factor][row] += loss
+    for factor in FACTORS:
+        leads = [losses[1.0][row] - losses[factor][row] for row in range(len(y))]
+        lead, deviation = sum(leads), sum(one * one for one in leads) ** 0.5
+        if lead > max(most, deviation if draws else 2 * deviation):
             best, most = factor, lead
     return best
 
@@ -75,11 +105,12 @@ def by_hand(model: Any, X: Any, y: Any, weights: Any, draws: int) -> float:
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_auto_takes_the_factor_that_wins(model, name, monkeypatch):
+def test_auto_takes_the_factor_of_least_log_loss(model, name, monkeypatch):
     n, noise, held_out, draws = PROBLEMS[name]
     monkeypatch.setattr(strength, "HELD_OUT", held_out)
+    monkeypatch.setattr(strength, "FEW_ROWS", (50, 250))
     short = {"n_restarts": 1} if isinstance(model, L3MClassifier) else {}
-    trial = strength.Trial(short, model.max_iter, goes_on=False, most_draws=3)
+    trial = Trial(short, model.max_iter, goes_on=False, most_draws=3)
     monkeypatch.setattr(type(model), "_trial", lambda model, rows: trial)
     X, y = problem(n, noise)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, n)
@@ -137,10 +168,11 @@ def test_a_weaker_strength_is_that_of_a_fit_that_goes_on(model):
     np.testing.assert_allclose(ours.local_intercept, theirs.local_intercept, rtol=1e-8)
 
 
-def test_factor_of_few_and_of_many_rows():
+def test_factor_of_few_and_of_many_rows(monkeypatch):
+    monkeypatch.setattr(strength, "MOST_ROWS", 200)
     model = ML3Classifier(2, max_iter=1, random_state=0)
-    X, y = problem(2001, 0.5)
-    for n in (20, 49, 2001):
+    X, y = problem(201, 0.5)
+    for n in (20, 49, 201):
         model.fit(X[:n], y[:n])
         assert model.alpha_ == pytest.approx(
             ML3Classifier(2, alpha="scale", max_iter=1).fit(X[:n], y[:n]).alpha_
@@ -204,7 +236,7 @@ def test_warm_start_keeps_the_factor():
 
 
 def test_convex_program_is_not_fitted_again_and_again(monkeypatch):
-    monkeypatch.setattr(strength, "fold_wins", None)
+    monkeypatch.setattr(strength, "fold_decisions", None)
     X, y = problem(60, 0.5)
     model = L3MClassifier(solver="convex", n_regions=2, n_restarts=1, tol=0.5, random_state=0)
     assert model.fit(X, y).alpha_ == pytest.approx(0.4 * 0.05 * np.mean((X**2).sum(1) + 1) / 60)

@@ -30,7 +30,8 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.encode import Views
 from loclin.fitting.rows import rounds_of, settings_of
-from loclin.fitting.strength import Trial, check_alpha
+from loclin.fitting.strength import check_alpha
+from loclin.fitting.trials import Trial
 
 # 1. The compiled half of the coder: a NamedTuple, and three functions for it.
 

@@ -8,17 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loclin.engine.data import Floats, Labels
-from loclin.fitting.probability import LogLoss, temperature_of
+from loclin.fitting.probability import log_losses
 
 _STEPS = 20
 _MOST_ROWS = 4000
 _LEAST_GAIN = 1e-4  # of the log loss, relatively, for a step more
-
-
-def log_loss_of(decisions: Floats, y: Labels, weights: Floats) -> float:
-    """Log loss at the temperature of least log loss."""
-    inverse = 1.0 / temperature_of(decisions, y, weights)
-    return LogLoss.of(decisions, y, weights).value(inverse)
 
 
 def select(decisions: Sequence[Floats], y: Labels, weights: Floats) -> NDArray[np.float64]:
@@ -39,7 +33,7 @@ def select(decisions: Sequence[Floats], y: Labels, weights: Floats) -> NDArray[n
     parts = [part[some] for part in decisions]
     counts, total, least = np.zeros(len(parts)), np.zeros_like(parts[0], np.float64), np.inf
     for step in range(1, _STEPS + 1):
-        losses = [log_loss_of((total + part) / step, y, weights) for part in parts]
+        losses = [log_losses((total + part) / step, y, weights).sum() for part in parts]
         best = int(np.argmin(losses))
         if not losses[best] < least * (1 - _LEAST_GAIN):
             break

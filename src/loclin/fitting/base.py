@@ -38,7 +38,7 @@ from loclin.fitting.metric import chosen_metric
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh
 from loclin.fitting.scored import Scored
 from loclin.fitting.stored import Stored, go_on, so_far
-from loclin.fitting.strength import Trial, chosen_factor
+from loclin.fitting.strength import chosen_factor
 from loclin.fitting.targets import (
     class_weights,
     classes_of_stream,
@@ -46,6 +46,7 @@ from loclin.fitting.targets import (
     in_classes,
     labels_or_indicator,
 )
+from loclin.fitting.trials import Trial
 
 
 def _overflow_is_checked() -> np.errstate:
@@ -76,7 +77,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     validation_scores_: list[float]
     round_rows: int | None = None  # rows of an iteration where there are more; None: all
     metric: str | int | None = None  # that anchors and the penalty measure by
-    n_jobs: int | None = None
+    n_jobs: int | None = None  # short fits at once
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
     _scores_tell_finite = False  # has every row with NaN or infinity such a score?
     _multiplies_features = False  # are there intercepts whose constant feature needs others near 1?

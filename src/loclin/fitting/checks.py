@@ -188,7 +188,8 @@ def check_shared_parameters(model: Any) -> None:
     check_number("average", model.average, Integral, low=0,
                  hint="it is the number of last iterations to average, 0 for none")  # fmt: skip
     if isinstance(model.metric, Integral):
-        check_number("metric", model.metric, Integral, low=1, hint="where it is a rank")
+        check_number("metric", model.metric, Integral, low=1,
+                     hint=f"or one of {sorted(METRICS)}, or None")  # fmt: skip
     elif model.metric is not None:
         check_option("metric", model.metric, METRICS, hint=", a rank or None")
     check_n_jobs(model.n_jobs)

@@ -21,8 +21,9 @@ from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_nor
 from loclin.engine.jit import quiet
 from loclin.engine.threads import side_by_side
 from loclin.fitting.mapped import in_metric
-from loclin.fitting.probability import best_log_loss
-from loclin.fitting.strength import FEW_ROWS, FOLDS, Trial, part_of, short_fit
+from loclin.fitting.probability import log_losses
+from loclin.fitting.strength import FEW_ROWS, FOLDS
+from loclin.fitting.trials import Trial, decisions_of, part_of, short_fit
 
 ROUNDS = 4
 _WHOLE_ROUNDS = 2
@@ -111,12 +112,12 @@ def products_of(model: Any, rows: Rows, whole: bool) -> Floats:
     return found / trace if trace > 0 else found
 
 
-@np.errstate(all="ignore")
 def refit(model: Any, rows: Rows, root: Floats | None, trial: Trial, seed: int) -> Any:
     """Return a short fit of the model in a metric."""
     tried = copy(model)
     tried._root = root
-    return short_fit(tried, rows, trial.n_learning, seed)
+    with np.errstate(all="ignore"):  # a thread of its own has its own
+        return short_fit(tried, rows, trial.n_learning, seed)
 
 
 def learned_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | None:
@@ -151,6 +152,8 @@ def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | Non
     Rounds go on while the log loss of the rows held out falls; errors tell less of so few rows.
     """
     parts = [(part_of(rows, train), part_of(rows, test)) for train, test in splits(rows.y, seed)]
+    if not parts:
+        return None
 
     def refits(roots: list[Floats | None]) -> list[Any]:
         pairs = zip(parts, roots, strict=True)
@@ -159,7 +162,7 @@ def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | Non
 
     fitted = refits([None] * len(parts))
     least, chosen = held_out_loss(fitted, parts), None
-    for _ in range(ROUNDS if parts else 0):
+    for _ in range(ROUNDS):
         products = [
             products_of(one, learned, whole=False)
             for one, (learned, _) in zip(fitted, parts, strict=True)
@@ -175,11 +178,15 @@ def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | Non
 
 
 def held_out_loss(fitted: list[Any], parts: list[tuple[Rows, Rows]]) -> float:
-    """Return the log loss of the rows held out, summed, each part at its best temperature."""
-    return sum(
-        float(held_out.weights.sum()) * best_log_loss(one, held_out)
-        for one, (_, held_out) in zip(fitted, parts, strict=True)
+    """Return the log loss of the rows held out, at the temperature that suits all parts best."""
+    tested = [held_out for _, held_out in parts]
+    decisions = [decisions_of(one, rows.X) for one, rows in zip(fitted, tested, strict=True)]
+    losses = log_losses(
+        np.concatenate(decisions),
+        np.concatenate([rows.y for rows in tested]),
+        np.concatenate([rows.weights for rows in tested]),
     )
+    return float(losses.sum())
 
 
 def stronger(model: Any) -> dict[str, Any]:

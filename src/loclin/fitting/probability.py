@@ -25,7 +25,7 @@ from sklearn.utils.metaestimators import available_if
 from loclin.engine.data import Floats, Labels, Rows
 from loclin.engine.jit import quiet
 from loclin.engine.threads import side_by_side
-from loclin.fitting.strength import part_of, short_fit
+from loclin.fitting.trials import decisions_of, part_of, short_fit
 
 _FOLDS, _FEW_ROWS = 5, 2500  # every row is held out once, where rows are that few
 _HELD_OUT, _MOST_ROWS = 0.1, 50_000  # else so many of so many
@@ -63,9 +63,9 @@ class LogLoss(NamedTuple):
         expected = np.einsum("nc,nc->n", softmax(inverse * self.scores, axis=1), self.scores)
         return float(self.weights @ expected - self.weights @ self.others / (len(expected) + 2))
 
-    def value(self, inverse: float) -> float:
-        """Return the log loss."""
-        return float(self.weights @ logsumexp(inverse * self.scores, axis=1))
+    def by_row(self, inverse: float) -> Floats:
+        """Return the rows' shares of the log loss."""
+        return self.weights * logsumexp(inverse * self.scores, axis=1)
 
     def curvature(self, inverse: float) -> float:
         """Return the second derivative: the mean variance of the scores."""
@@ -97,10 +97,15 @@ def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
     return unit * math.exp(-found.root)
 
 
-def best_log_loss(classifier: Any, rows: Rows) -> float:
-    """Return the log loss of the rows at the temperature that is best for them."""
-    given = _decisions(classifier, rows.X), rows.y, rows.weights
-    return LogLoss.of(*given).value(1.0 / temperature_of(*given))
+def log_losses(decisions: Floats, y: Labels, weights: Floats) -> Floats:
+    """Return the rows' shares of the log loss at the temperature that is best for all of them.
+
+    Infinite where decisions overflow.
+    """
+    if not np.isfinite(decisions).all():
+        return np.full(len(y), math.inf)
+    loss = LogLoss.of(decisions, y, weights)
+    return loss.by_row(1.0 / temperature_of(decisions, y, weights))
 
 
 def labelwise(decisions: Floats, y: Labels, weights: Floats) -> Any:
@@ -141,9 +146,9 @@ def held_out_temperature(
             test, decisions = _held_out(classifier, rows, seed)
     if not len(test) or not np.isfinite(decisions).all():
         X, y, weights, _ = rows if watched is None else watched
-        return labelwise(_decisions(classifier, X), y, weights), len(y)
+        return labelwise(decisions_of(classifier, X), y, weights), len(y)
     of_short = labelwise(decisions, rows.y[test], rows.weights[test])
-    ratio = spread(_decisions(classifier, rows.X[test])) / (spread(decisions) or 1.0)
+    ratio = spread(decisions_of(classifier, rows.X[test])) / (spread(decisions) or 1.0)
     return of_short * (ratio or 1.0), len(test)
 
 
@@ -162,10 +167,10 @@ def _held_out(classifier: Any, rows: Rows, seed: int) -> tuple[NDArray[np.intp],
     if not splits:
         return np.empty(0, np.intp), np.empty(0)
 
-    @np.errstate(all="ignore")
     def decisions(train: NDArray[np.intp], test: NDArray[np.intp]) -> Floats:
-        fitted = short_fit(short, part_of(rows, train), n_iterations, seed)
-        return _decisions(fitted, rows.X[test])
+        with np.errstate(all="ignore"):
+            fitted = short_fit(short, part_of(rows, train), n_iterations, seed)
+            return decisions_of(fitted, rows.X[test])
 
     found = side_by_side(decisions, splits, classifier.n_jobs)
     return np.concatenate([test for _, test in splits]), np.concatenate(found)
@@ -192,10 +197,6 @@ def _splits(rows: Rows, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[n
     split = StratifiedShuffleSplit(1, test_size=n_test, random_state=seed)
     _, test = next(split.split(common, y[common]))
     yield np.setdiff1d(np.arange(n), common[test]), common[test]
-
-
-def _decisions(classifier: Any, X: Any) -> Floats:
-    return np.asarray(classifier._decisions(classifier._class_scores(X)))
 
 
 class StreamedTemperature(NamedTuple):
@@ -334,7 +335,7 @@ class Probabilities:
             )
         some = slice(None, None, -(-len(rows.y) // _MOST_SCORED))
         with np.errstate(all="ignore"):
-            decisions = _decisions(self, rows.X[some])
+            decisions = decisions_of(self, rows.X[some])
         y, weights = rows.y[some], rows.weights[some]
         if y.ndim == 1:
             return (known[0].after(decisions, y, weights),)

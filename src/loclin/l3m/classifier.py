@@ -21,7 +21,8 @@ from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option, check_unchanged
 from loclin.fitting.rows import can_hold_out, hold_out
-from loclin.fitting.strength import Trial, check_alpha
+from loclin.fitting.strength import check_alpha
+from loclin.fitting.trials import Trial
 from loclin.l3m.convex import ConvexFit, Problem
 from loclin.l3m.models import RegionalModels
 from loclin.l3m.online import Online, OnlineFit, OnlineRun, OnlineStream, Settings, Sums
@@ -85,8 +86,8 @@ class L3MClassifier(LocallyLinearClassifier):
     alpha : float, "auto" or "scale", default="auto"
         L2 strength, above 0: of the classifiers; with "refined", ten times that of the partition.
         "scale" takes 0.02 times the mean of ``||x||^2 + 1`` over n_samples; "auto" multiplies it,
-        but for "convex", on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, chosen by 3-fold
-        cross-validation.
+        but for "convex", on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64, whichever has the least log
+        loss on rows held out of short fits.
     margin : float, default=10.0
         Above 0: the paper's beta. Not used by "refined".
     n_restarts : int or None, default=None

@@ -31,7 +31,8 @@ from loclin.fitting.encode import (
 from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap, in_metric
 from loclin.fitting.rows import rounds_of, settings_of
-from loclin.fitting.strength import Trial, check_alpha
+from loclin.fitting.strength import check_alpha
+from loclin.fitting.trials import Trial
 
 
 class LLSVMClassifier(LocallyLinearClassifier):
@@ -73,9 +74,9 @@ class LLSVMClassifier(LocallyLinearClassifier):
         that the classes share).
     alpha : float, "auto" or "scale", default="auto"
         L2 strength. "scale" is 0.05 times the mean squared norm of ``code (x) [x; 1]`` (without the
-        1 if ``bias="global"``) over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4,
-        1, 4, 16 or 64, chosen by 3-fold cross-validation. ``C`` of scikit-learn's ``LinearSVC`` is
-        ``1 / (n_samples * alpha)``. The chosen value is `alpha_`.
+        1 if ``bias="global"``) over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4,
+        1, 4, 16 or 64, whichever has the least log loss on rows held out of short fits. ``C`` of
+        scikit-learn's ``LinearSVC`` is ``1 / (n_samples * alpha)``. The chosen value is `alpha_`.
     metric : {"diagonal", "full", "auto"}, int or None, default=None
         By what the penalty and the coding measure. None counts all features alike. "diagonal"
         counts each as much as the model uses it: in short fits, the features of each are weighed by

@@ -21,8 +21,9 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option, check_unchanged
 from loclin.fitting.descent import learning_fit, learning_stream
 from loclin.fitting.rows import rounds_of
-from loclin.fitting.strength import Trial, check_alpha
+from loclin.fitting.strength import check_alpha
 from loclin.fitting.targets import n_scorers
+from loclin.fitting.trials import Trial
 from loclin.lmkl.gates import Alternation, LearnedGates, gate_codes, solved
 
 _MODELS = 20  # by default, of enough rows
@@ -64,8 +65,8 @@ class LMKLClassifier(LocallyLinearClassifier):
         Of the margin; "alternating" takes no "logistic".
     alpha : float, "auto" or "scale", default="auto"
         L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
-        over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, chosen by
-        3-fold cross-validation.
+        over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64,
+        whichever has the least log loss on rows held out of short fits.
     max_iter : int, default=1000
         Most passes over the rows, or steps of the gates.
     round_rows : int or None, default=100_000

@@ -17,7 +17,8 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import check_coding, fitted_coding
 from loclin.fitting.rows import rounds_of
-from loclin.fitting.strength import Trial, check_alpha
+from loclin.fitting.strength import check_alpha
+from loclin.fitting.trials import Trial
 from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
 from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes, fitted_kmeans
 from loclin.projections import dual_exponent
@@ -53,10 +54,10 @@ class ML3Classifier(LocallyLinearClassifier):
         no power has to be computed.
     alpha : float, "auto" or "scale", default="auto"
         L2 strength. "scale" is ``0.05 (mean ||x||^2 + 1) / n_samples``, the best fixed rule over 24
-        data sets; "auto" multiplies it, on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, whichever errs
-        least in 3-fold cross-validation (1 unless beaten by more than chance): noisy labels need
-        more. The paper's regularisation lambda, for a sum of losses, is ``n_samples * alpha``. The
-        chosen value is `alpha_`.
+        data sets; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64, whichever has
+        the least log loss on rows held out of short fits (1 unless beaten by more than chance):
+        noisy labels need more. The paper's regularisation lambda, for a sum of losses, is
+        ``n_samples * alpha``. The chosen value is `alpha_`.
     metric : {"diagonal", "full", "auto"}, int or None, default=None
         What the penalty measures by. None counts all features alike. "diagonal" counts each as much
         as the model uses it: in short fits, the features of each are weighed by the gradients of

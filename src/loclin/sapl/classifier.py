@@ -23,7 +23,8 @@ from loclin.fitting.encode import Views, encode, fitted_coding
 from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap
 from loclin.fitting.rows import hold_out, rounds_of, settings_of
-from loclin.fitting.strength import Trial, check_alpha
+from loclin.fitting.strength import check_alpha
+from loclin.fitting.trials import Trial
 from loclin.sapl.anchors import (
     AT_REST,
     AnchoredModels,
@@ -86,8 +87,8 @@ class SAPLClassifier(LocallyLinearClassifier):
         Of the margin.
     alpha : float, "auto" or "scale", default="auto"
         L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
-        over n_samples; "auto" multiplies it, on 50 to 2,000 rows, by 1/4, 1, 4, 16 or 64, chosen by
-        3-fold cross-validation.
+        over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64,
+        whichever has the least log loss on rows held out of short fits.
     metric : {"diagonal", "full", "auto"}, int or None, default=None
         By what the penalty and the distances to anchors measure. None counts all features alike.
         "diagonal" counts each as much as the model uses it: in short fits, the features of each are

@@ -21,8 +21,8 @@ from loclin.fitting.atomic import atomic
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_unchanged
 from loclin.fitting.rows import LARGEST_BATCH, weigh
-from loclin.fitting.strength import Trial
 from loclin.fitting.targets import find_classes, labels_or_indicator, n_scorers
+from loclin.fitting.trials import Trial
 from loclin.ussvm.checks import check_n_nonzero, check_new_label, dictionary_to_use
 from loclin.ussvm.codes import Penalty, root_mean_square
 from loclin.ussvm.descent import DictionaryDescent, first_atoms
