@@ -28,6 +28,7 @@ ESTIMATORS = [
     loclin.LDKLClassifier(alpha="scale", **FEW),
     loclin.SVMKNNClassifier(),
     loclin.LMKLClassifier(alpha="scale", **FEW),
+    loclin.KernelLMKLClassifier(max_iter=20, random_state=0),
 ]
 ESTIMATORS += [
     loclin.LLSVMClassifier(alpha="scale", solver="dual_cd", tol=0.1, random_state=0),
@@ -59,7 +60,7 @@ ESTIMATORS += [
 FIRST = {repr(estimator) for estimator in ESTIMATORS[: len(CLASSIFIERS)]}
 
 # Not fitted with a strength, or without local models of all rows.
-OTHERS = loclin.USSVMClassifier, loclin.SVMKNNClassifier
+OTHERS = loclin.USSVMClassifier, loclin.SVMKNNClassifier, loclin.KernelLMKLClassifier
 
 # A weight of two and a row given twice are the same problem but not the same path of stochastic
 # steps; scikit-learn excuses its SGDClassifier for this.

@@ -11,7 +11,7 @@ from loclin.ensemble import LocallyLinearEnsemble
 from loclin.l3m import L3MClassifier, vc_bound
 from loclin.ldkl import LDKLClassifier
 from loclin.llsvm import LLSVMClassifier
-from loclin.lmkl import LMKLClassifier
+from loclin.lmkl import KernelLMKLClassifier, LMKLClassifier
 from loclin.ml3 import ML3Classifier
 from loclin.projections import argmax_lp_ball
 from loclin.sapl import SAPLClassifier
@@ -23,6 +23,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "CSVMClassifier",
     "CompileCacheWarning",
+    "KernelLMKLClassifier",
     "L3MClassifier",
     "LDKLClassifier",
     "LLSVMClassifier",

@@ -44,7 +44,8 @@ DENSE_BYTES = 2**30  # a tree model gets sparse data made dense up to this size 
 DENSE_COLUMNS = 5000  # ... and so many columns
 COUNTS = ("n_components", "n_neighbors", "n_models")
 # Compared where they are named, so that a first comparison ends soon.
-ON_REQUEST = ("CSVMClassifier", "LDKLClassifier", "LMKLClassifier", "SVMKNNClassifier")
+ON_REQUEST = ("CSVMClassifier", "KernelLMKLClassifier", "LDKLClassifier", "LMKLClassifier",
+              "SVMKNNClassifier")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,9 @@ def _own_spaces() -> dict[str, dict[str, Any]]:
         "L3MClassifier": {"n_regions": [2, 4, 6, 8, 12], "alpha*n/norm2": loguniform(0.001, 0.3)},
         "LDKLClassifier": {"depth": [2, 3, 4, 5, 6], "alpha*n/norm2": loguniform(0.003, 0.3)},
         "LMKLClassifier": {"n_models": [5, 10, 20, 40], "alpha*n/norm2": loguniform(0.001, 0.3)},
+        "KernelLMKLClassifier": {
+            "kernels": [("linear", "poly"), ("linear", "rbf"), ("poly", "rbf")]
+        },
         "CSVMClassifier": {
             "n_clusters": [8, 16, 32, 64, 128],
             "global_penalty": loguniform(0.1, 3),
@@ -204,7 +208,7 @@ def _own_systems() -> list[System]:
             # alpha="auto" would cross-validate within the cross-validation
             start = {"alpha": "scale"} if "alpha*n/norm2" in space else {}
             build, on_request = partial(_own, made), name in ON_REQUEST
-            growth = 2.0 if name == "SVMKNNClassifier" else 1.0
+            growth = 2.0 if name in ("KernelLMKLClassifier", "SVMKNNClassifier") else 1.0
             systems.append(
                 System(name, build, space, start, growth, own=True, on_request=on_request)
             )

@@ -1,5 +1,6 @@
-"""L-MKL with linear kernels: softmax gates over linear models (Gönen and Alpaydin, 2008)."""
+"""L-MKL: softmax gates over linear models, or over kernels (Gönen and Alpaydin, 2008)."""
 
 from loclin.lmkl.classifier import LMKLClassifier
+from loclin.lmkl.kernel_classifier import KernelLMKLClassifier
 
-__all__ = ["LMKLClassifier"]
+__all__ = ["KernelLMKLClassifier", "LMKLClassifier"]

@@ -42,8 +42,9 @@ class LMKLClassifier(LocallyLinearClassifier):
 
         alpha/2 ||W||^2 + sum_i w_i sum_y loss(+-score_y(x_i)) / sum_i w_i
 
-    The paper's kernels of other kinds are left out: their scores are not those of linear models
-    that act at a row. Features should have comparable scales: put a ``StandardScaler`` in front.
+    The paper's kernels of other kinds are those of `KernelLMKLClassifier`: their scores are not
+    those of linear models that act at a row. Features should have comparable scales: put a
+    ``StandardScaler`` in front.
 
     Parameters
     ----------

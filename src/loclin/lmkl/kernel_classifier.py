@@ -1,0 +1,297 @@
+"""L-MKL as published, with kernels of any kind: SVMs on a locally combined kernel (2008)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from numbers import Integral
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.preprocessing import add_dummy_feature
+from sklearn.svm import SVC
+from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils.validation import check_is_fitted
+
+from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
+from loclin.engine.schedule import auto_alpha
+from loclin.engine.targets import signs_of
+from loclin.fitting.atomic import atomic
+from loclin.fitting.checks import (
+    check_feature_scale,
+    check_number,
+    check_option,
+    read_labelled_rows,
+    read_rows,
+)
+from loclin.fitting.iterations import Plateau
+from loclin.fitting.rows import weigh
+from loclin.fitting.scored import Scored
+from loclin.fitting.targets import class_weights, find_classes, n_scorers
+
+_PATIENCE = 5  # steps of the gates without a gain
+_BLOCK = 1000  # rows that are scored at once
+Kernel = str | Callable[[Any, Any], Any]
+
+
+class KernelLMKLClassifier(Scored, BaseEstimator):
+    """Localized multiple kernel learning: SVMs on kernels that count differently at every row.
+
+    A score is that of an SVM on the kernels k_m, combined by the softmax of learned linear gates:
+
+        score_y(x) = sum_i a_yi sum_m eta_m(x) k_m(x_i, x) eta_m(x_i) + b_y
+        eta_m(x) = exp(v_m . x + v_m0) / sum_l exp(v_l . x + v_l0)
+
+    SVMs and gates take turns, as the paper has it: `sklearn.svm.SVC` solves the SVMs, one class
+    against the rest with the same gates, and the gates step along the gradient of their value,
+
+        alpha/2 sum_ym ||w_ym||^2 + sum_i w_i sum_y hinge(+-score_y(x_i)) / sum_i w_i
+
+    A score is no linear model of the row, so there is no `local_model`; where all kernels are
+    linear, `LMKLClassifier` has one, and learns from any number of rows. This one holds the kernel
+    matrices of all pairs of training rows: it is for a few thousand. Probabilities are left to
+    ``CalibratedClassifierCV``.
+
+    Features, and kernels, should have comparable scales: put a ``StandardScaler`` in front.
+
+    Parameters
+    ----------
+    kernels : sequence of {str, callable}, default=("linear", "poly")
+        Names of `sklearn.metrics.pairwise.pairwise_kernels`, with their default parameters, or
+        functions that take two matrices of rows and return a kernel matrix, as `SVC` takes them:
+        ``partial(polynomial_kernel, degree=2)``.
+    gate_lr : float, default=1.0
+        Length of the first step of the gates, at least 0, over the root of the rows' mean squared
+        norm; later ones are half as long where the value does not fall, else longer. 0 leaves the
+        gates as they start: at random, near equal shares.
+    alpha : float or "scale", default="scale"
+        L2 strength, above 0. "scale" takes 0.05 times the mean of ``sum_m eta_m(x)^2 k_m(x, x)`` at
+        the start, over n_samples. ``C`` of `SVC` is ``1 / (n_samples * alpha)``.
+    max_iter : int, default=100
+        Most steps of the gates.
+    tol : float, default=1e-3
+        Steps end when five in a row have not lowered the value by `tol`. Also that of the SVMs.
+    class_weight : dict, "balanced" or None, default=None
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    gate_coef_, gate_intercept_ : ndarray of shape (n_kernels, n_features) and (n_kernels,)
+    X_ : {ndarray, csr_matrix} of shape (n_support, n_features)
+        Support vectors of all scores.
+    dual_coef_ : ndarray of shape (s, n_support)
+        The a_yi; s scorers: n_classes, but 1 for two classes.
+    intercept_ : ndarray of shape (s,)
+    alpha_ : float
+    objective_ : list of float
+        The value after each step of the gates.
+    n_iter_, n_features_in_ : int
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+
+    References
+    ----------
+    M. Gönen and E. Alpaydin. Localized multiple kernel learning. ICML, 2008.
+
+    Examples
+    --------
+    >>> from loclin import KernelLMKLClassifier
+    >>> from loclin.datasets import make_xor
+    >>> X, y = make_xor(400, random_state=0)
+    >>> model = KernelLMKLClassifier(["linear", "rbf"], random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _multilabel = calibrate = False
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel] = ("linear", "poly"),
+        *,
+        gate_lr: float = 1.0,
+        alpha: float | str = "scale",
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        class_weight: dict[Any, float] | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.kernels = kernels
+        self.gate_lr = gate_lr
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.class_weight = class_weight
+        self.random_state = random_state
+
+    @atomic
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; sparse ones where all kernels take them.
+        y : array-like of shape (n_samples,)
+            Class labels: strings, integers or booleans.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, at least 0 and not all 0.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data is not valid.
+        """
+        self._check_parameters()
+        data, target = read_labelled_rows(self, X, y, dtype=np.float64)
+        check_feature_scale(data)
+        self.classes_, labels = find_classes(target)
+        by_class = class_weights(self.class_weight, self.classes_, labels, False)
+        rows = weigh(data, labels, by_class, sample_weight)
+        gates, svms = self._learn(rows, [kernel_matrix(k, rows.X, rows.X) for k in self.kernels])
+        self.gate_intercept_, self.gate_coef_ = gates[0], gates[1:].T
+        support = np.abs(svms.dual).sum(axis=1) > 0
+        support[0] |= not support.any()  # of one label
+        self.X_, self.dual_coef_ = rows.X[support], svms.dual[support].T
+        self.intercept_ = svms.intercept
+        return self
+
+    def local_weights(self, X: ArrayLike) -> Floats:
+        """Return the gates: how much each kernel counts at each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        gates : ndarray of shape (n_samples, n_kernels)
+        """
+        return self._gates(self._validate_new(X))
+
+    # How it is done.
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.kernels, str) or not len(self.kernels):
+            raise ValueError(
+                f"kernels={self.kernels!r} is not valid; give one kernel at least, as a list."
+            )
+        for kernel in self.kernels:
+            if not callable(kernel):
+                check_option("kernels", kernel, PAIRWISE_KERNEL_FUNCTIONS, hint=" or a function")
+        check_number("gate_lr", self.gate_lr, low=0, open_high=True)
+        if not (isinstance(self.alpha, str) and self.alpha == "scale"):
+            check_number("alpha", self.alpha, low=0, open_low=True, open_high=True,
+                         hint='or "scale"')  # fmt: skip
+        check_number("max_iter", self.max_iter, Integral, low=1)
+        check_number("tol", self.tol, low=0, open_low=True, open_high=True)
+
+    def _learn(self, rows: Rows, kernels: list[Floats]) -> tuple[Floats, SVMs]:
+        """Return the gates' weights, (1 + d, n_kernels), and the SVMs on the combined kernel."""
+        Z, unit = add_dummy_feature(rows.X), 1 / np.sqrt(1 + mean_squared_norm(rows.X))
+        V = unit * check_random_state(self.random_state).normal(size=(Z.shape[1], len(kernels)))
+        gates, step = softmax(Z @ V, axis=1), self.gate_lr * unit
+        alpha: Any = self.alpha
+        if isinstance(alpha, str):
+            norms = (gates**2 * np.stack([np.diag(K) for K in kernels], axis=1)).sum(axis=1)
+            alpha = auto_alpha(float(norms.mean()) or 1.0, len(gates))
+        bounds = rows.weights / (alpha * rows.weights.sum())
+        signs = signs_of(rows.y, n_scorers(self.classes_))
+        svms = solved(kernels, gates, signs, bounds, self.tol)
+        plateau, objective = Plateau(self.tol, _PATIENCE), [alpha * svms.value]
+        while not plateau.reached(objective[-1]):
+            if len(objective) > self.max_iter:
+                warnings.warn(
+                    f"The objective had not levelled off (tol={self.tol:g}) when "
+                    f"max_iter={self.max_iter} steps were done. Raise max_iter or tol.",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+                break
+            slopes = Z.T @ svms.slopes
+            there = V - step / (np.linalg.norm(slopes) or 1.0) * slopes
+            tried = solved(kernels, softmax(Z @ there, axis=1), signs, bounds, self.tol)
+            if tried.value < svms.value:
+                V, svms, step = there, tried, 1.5 * step
+            else:
+                step *= 0.5
+            objective.append(alpha * svms.value)
+        self.alpha_, self.objective_, self.n_iter_ = alpha, objective[1:], len(objective) - 1
+        return V, svms
+
+    def _validate_new(self, X: Any) -> Matrix:
+        check_is_fitted(self, "dual_coef_")
+        return read_rows(self, X, reset=False, dtype=np.float64)
+
+    def _gates(self, rows: Matrix) -> Floats:
+        return np.asarray(softmax(rows @ self.gate_coef_.T + self.gate_intercept_, axis=1))
+
+    def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
+        rows, own = self._validate_new(X), self._gates(self.X_)
+        gates, scores = self._gates(rows), np.tile(self.intercept_, (rows.shape[0], 1))
+        for some in gen_batches(rows.shape[0], _BLOCK):
+            for m, kernel in enumerate(self.kernels):
+                K = kernel_matrix(kernel, rows[some], self.X_)
+                scores[some] += gates[some, m, None] * (K @ (own[:, m] * self.dual_coef_).T)
+        return scores
+
+
+class SVMs(NamedTuple):
+    """The SVMs of all scores on a combined kernel."""
+
+    dual: Floats  # shape: (n, s)
+    intercept: Floats  # shape: (s,)
+    value: float  # of the dual problems, in sum
+    slopes: Floats  # shape: (n, n_kernels), of the value by the gates' outputs
+
+
+def solved(
+    kernels: list[Floats], gates: Floats, signs: NDArray[Any], bounds: Floats, tol: float
+) -> SVMs:
+    """Solve the SVMs of all scores on the kernels that the gates combine.
+
+    Parameters
+    ----------
+    kernels : list of ndarray of shape (n, n)
+    gates : ndarray of shape (n, n_kernels)
+    signs : ndarray of shape (n, s)
+    bounds : ndarray of shape (n,)
+        Of the dual variables.
+    tol : float
+    """
+    K = sum(np.outer(gate, gate) * kernel for gate, kernel in zip(gates.T, kernels, strict=True))
+    dual, intercept = np.zeros(signs.shape), signs[0].astype(float)
+    for y in np.flatnonzero(np.ptp(signs, axis=0)):
+        svm = SVC(kernel="precomputed", C=1.0, tol=tol).fit(K, signs[:, y], bounds)
+        dual[svm.support_, y], intercept[y] = svm.dual_coef_[0], svm.intercept_[0]
+    said = [kernel @ (gate[:, None] * dual) for gate, kernel in zip(gates.T, kernels, strict=True)]
+    by_gates = -np.stack([(dual * one).sum(axis=1) for one in said], axis=1)
+    mean = (gates * by_gates).sum(axis=1, keepdims=True)
+    return SVMs(dual, intercept, np.abs(dual).sum() + mean.sum() / 2, gates * (by_gates - mean))
+
+
+def kernel_matrix(kernel: Kernel, X: Matrix, Y: Matrix) -> Floats:
+    """Return the kernel of all pairs of rows.
+
+    Raises
+    ------
+    ValueError
+        If it is not a matrix of numbers.
+    """
+    K = np.asarray(kernel(X, Y) if callable(kernel) else pairwise_kernels(X, Y, metric=kernel))
+    if K.shape != (X.shape[0], Y.shape[0]) or not np.isfinite(K).all():
+        raise ValueError(
+            f"The kernel {kernel!r} does not give a matrix of finite numbers for all pairs of "
+            f"{X.shape[0]} and {Y.shape[0]} rows. Scale the features, or take another kernel."
+        )
+    return K
