@@ -288,5 +288,5 @@ def test_streams_files_and_fits_that_go_on(tmp_path):
 def test_bad_parameters(name, value, error):
     with pytest.raises(error, match=name):
         LMKLClassifier().set_params(**{name: value}).fit(*IRIS)
-    with pytest.raises(ValueError, match="'logistic' needs solver='sgd'"):
+    with pytest.raises(ValueError, match="'squared_hinge'] with solver='alternating'"):
         LMKLClassifier(solver="alternating", loss="logistic").fit(*IRIS)

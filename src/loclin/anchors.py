@@ -126,12 +126,12 @@ def kmeans_anchors(X: Data, n_anchors: int, random_state: RandomState = None) ->
     """
     _check_number_of_anchors(n_anchors)
     rows = _checked(X)
-    centres = _centres(rows, min(n_anchors, rows.shape[0]), random_state)
+    centres = distinct_centres(rows, min(n_anchors, rows.shape[0]), random_state)
     clipped("n_anchors", n_anchors, len(centres), f"X has only {len(centres)} distinct clusters")
     return centres
 
 
-def _centres(X: Matrix, wanted: int, random_state: RandomState) -> Floats:
+def distinct_centres(X: Matrix, wanted: int, random_state: RandomState) -> Floats:
     """Distinct centres of k-means, at most `wanted`."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
@@ -175,7 +175,10 @@ def _class_anchors(
         shares[of_class] = min(sizes[of_class], left // (len(classes) - turn))
         left -= shares[of_class]
     centres = np.vstack(
-        [_centres(X[labels == c], m, random_state) for c, m in zip(classes, shares, strict=True)]
+        [
+            distinct_centres(X[labels == c], m, random_state)
+            for c, m in zip(classes, shares, strict=True)
+        ]
     )
     reason = f"the classes have only {len(centres)} distinct clusters"
     clipped("n_anchors", n_anchors, len(centres), reason)

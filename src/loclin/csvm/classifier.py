@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from numbers import Integral
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_array
 
-from loclin.anchors import clipped, kmeans_anchors
+from loclin.anchors import clipped, distinct_centres
 from loclin.csvm.pulled import LongVectors, Pulled, clusters_of, one_hot
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
@@ -266,9 +265,8 @@ class CSVMClassifier(LocallyLinearClassifier):
                 )
             return np.asarray(centers * X.dtype.type(self._multiplier))
         n_clusters = self.n_clusters or min(_CLUSTERS, max(1, X.shape[0] // _ROWS))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # it would speak of anchors
-            centers = kmeans_anchors(X, int(n_clusters), int(rng.integers(2**31 - 1)))
+        seed = int(rng.integers(2**31 - 1))
+        centers = distinct_centres(X, min(int(n_clusters), X.shape[0]), seed)
         if self.n_clusters is not None:
             found = len(centers)
             clipped("n_clusters", n_clusters, found, f"X has only {found} distinct clusters")

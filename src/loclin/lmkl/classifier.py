@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from loclin.anchors import auto_bandwidth, kmeans_anchors
+from loclin.anchors import auto_bandwidth, distinct_centres
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.dual import DualFit, dual_problems
@@ -195,12 +194,8 @@ class LMKLClassifier(LocallyLinearClassifier):
         check_option("solver", self.solver, {"sgd", "alternating"})
         check_option("bias", self.bias, {"local", "global"})
         check_number("gate_lr", self.gate_lr, low=0, open_high=True)
-        check_option("loss", self.loss, losses_for("descent"))
-        if self.solver == "alternating" and self.loss not in losses_for("dual"):
-            raise ValueError(
-                f"loss={self.loss!r} needs solver='sgd'; solver='alternating' takes one of "
-                f"{sorted(losses_for('dual'))}."
-            )
+        losses = losses_for("descent" if self.solver == "sgd" else "dual")
+        check_option("loss", self.loss, losses, hint=f" with solver={self.solver!r}")
         check_alpha(self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
 
@@ -240,9 +235,7 @@ class LMKLClassifier(LocallyLinearClassifier):
             check_unchanged("n_models", self.n_models, len(self.gate_intercept_), None)
             return LearnedGates(self.gate_coef_.copy(), self.gate_intercept_.copy(), rate)
         m = self.n_models or max(1, min(_MODELS, len(rows.y) // 10))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # it would speak of anchors
-            centres = kmeans_anchors(X, m, int(rng.integers(2**31 - 1)))
+        centres = distinct_centres(X, min(m, len(rows.y)), int(rng.integers(2**31 - 1)))
         centres = centres[np.arange(m) % len(centres)]  # as many, of few distinct rows
         bandwidth = X.dtype.type(auto_bandwidth(X, centres, 1))
         constants = -bandwidth * np.einsum("jf,jf->j", centres, centres)
