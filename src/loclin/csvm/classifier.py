@@ -24,7 +24,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.rows import settings_of
 from loclin.fitting.strength import check_alpha
-from loclin.fitting.trials import Trial
+from loclin.fitting.trials import DUAL_TRIAL, Trial
 
 _CLUSTERS, _ROWS = 64, 30  # at most so many clusters, of so many rows on average
 # One for each model, penalised like the weight of a feature that is always 1.
@@ -211,11 +211,13 @@ class CSVMClassifier(LocallyLinearClassifier):
 
     def _trial(self, rows: Rows) -> Trial:
         if not isinstance(self.centers, str):
-            return Trial({})
+            return DUAL_TRIAL
         # the clusters of all rows: they know no labels
         if self._is_fitted():
-            return Trial({"centers": self.cluster_centers_})
-        return Trial({"centers": self._find_centers(rows.X, np.random.default_rng(self._seed()))})
+            centers = self.cluster_centers_
+        else:
+            centers = self._find_centers(rows.X, np.random.default_rng(self._seed()))
+        return DUAL_TRIAL._replace(parameters={"centers": centers})
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         views = self._long_vectors(rows, rng, continued)

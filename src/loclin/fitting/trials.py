@@ -50,6 +50,10 @@ class Trial(NamedTuple):
     in_metric: bool = True
 
 
+# Passes of dual coordinate descent, begun anew with each strength, prefer strong ones for longer.
+DUAL_TRIAL = Trial({}, n_iterations=5, longer=2)
+
+
 def short_fit(model: Any, rows: Rows, n_iterations: int, seed: int) -> Any:
     """Return a copy of the model, fitted to the rows in so many iterations, two of them averaged.
 

@@ -32,7 +32,7 @@ from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap, in_metric
 from loclin.fitting.rows import rounds_of, settings_of
 from loclin.fitting.strength import check_alpha
-from loclin.fitting.trials import Trial
+from loclin.fitting.trials import DUAL_TRIAL, Trial
 
 
 class LLSVMClassifier(LocallyLinearClassifier):
@@ -297,8 +297,9 @@ class LLSVMClassifier(LocallyLinearClassifier):
         return f"partial_fit needs solver='sgd'; solver={self.solver!r} must see all rows."
 
     def _trial(self, rows: Rows) -> Trial:
+        trial = DUAL_TRIAL if self.solver == "dual_cd" else Trial({}, longer=2)
         if self.coding is not None:
-            return Trial({}, longer=2, in_metric=not isinstance(self.coding, FrozenEstimator))
+            return trial._replace(in_metric=not isinstance(self.coding, FrozenEstimator))
         # the anchors of all rows: they know no labels
         metric = LinearMap(root=self._root)
         if self._is_fitted():
@@ -307,9 +308,9 @@ class LLSVMClassifier(LocallyLinearClassifier):
             coding = _default_coding(len(rows.y)).set_params(random_state=self._seed())
             coding.fit(metric.of_matrix(rows.X))
         if self.metric is None:
-            return Trial({"coding": FrozenEstimator(coding)}, longer=2)
+            return trial._replace(parameters={"coding": FrozenEstimator(coding)})
         anchors = metric.back(coding.anchors_, -1)
-        return Trial({"coding": clone(coding).set_params(anchors=anchors)}, longer=2)
+        return trial._replace(parameters={"coding": clone(coding).set_params(anchors=anchors)})
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         whole = self.solver == "dual_cd"
