@@ -124,6 +124,9 @@ class CSVMClassifier(LocallyLinearClassifier):
 
     Notes
     -----
+    The paper's are the problem, its form as one linear SVM, and that SVM's dual. Squared hinge,
+    competing classes and streams are loclin's.
+
     On a stream (`partial_fit`) stochastic gradient descent takes the same problem on, and the
     clusters are those of the first call: give it a few thousand rows, or `centers`.
 

@@ -131,8 +131,10 @@ class LDKLClassifier(LocallyLinearClassifier):
 
     Notes
     -----
-    The paper has a slope sigma of the features, which is 1 here, as v is learned. It has two
-    classes. Trees of their own for several, as some comparisons have, are
+    The paper's are the score, the path's indicator with tanh in place of signs, and the problem:
+    its lambda_W is `alpha`, those of features and gates are `tree_penalty` times that, and its
+    slope sigma of the features is 1, as v is learned. Steps and start are loclin's, and so is one
+    tree for several classes: the paper has two. Trees of their own, as some comparisons have, are
     ``OneVsRestClassifier(LDKLClassifier())``.
 
     References

@@ -122,6 +122,12 @@ class LMKLClassifier(LocallyLinearClassifier):
     n_iter_, n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
+    Notes
+    -----
+    The paper's are the gates, the score with linear kernels, and "alternating", with the gradient
+    of the SVMs' value by the gates. Penalised intercepts, gates that several classes share, the
+    start and "sgd" are loclin's.
+
     References
     ----------
     M. Gönen and E. Alpaydin. Localized multiple kernel learning. ICML, 2008.

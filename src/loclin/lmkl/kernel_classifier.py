@@ -94,6 +94,11 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
     n_iter_, n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
+    Notes
+    -----
+    The paper's are the gates, the score, the combined kernel, the SVM's dual on it and the gradient
+    of its value by the gates; gates that several classes share are loclin's.
+
     References
     ----------
     M. Gönen and E. Alpaydin. Localized multiple kernel learning. ICML, 2008.

@@ -39,8 +39,8 @@ _STRENGTH = 0.3  # of "scale"
 # Least strength, in units of the rows' mean squared deviation over k: dual variables of rows that
 # contradict one another grow to its inverse, and their sums lose as many digits.
 _WEAKEST = 1e-9
-_BLOCK = 2000  # rows whose SVMs are held at once
-_NUMBERS = 2**20  # of neighbours, or of their products, that are held at once
+_BLOCK = 2000  # rows that are scored at once, at most
+_NUMBERS = 2**22  # features of neighbours, or products, that are held at once, about
 _CALIBRATING = 1000  # rows left out one by one for the temperature
 
 
@@ -109,6 +109,10 @@ class SVMKNNClassifier(Scored, BaseEstimator):
 
     Notes
     -----
+    The paper's is the algorithm: neighbours, their label if it is one, else an SVM on them. Several
+    classes are one against the rest here, in place of pairs (DAGSVM), and there is no cheaper first
+    distance that prunes.
+
     A class that no neighbour has scores 1 less than 0 and than all others, so that it never wins. A
     prediction takes an SVM: some 10 to 1,000 microseconds a row, and memory is that of the training
     rows. Other classifiers of this package predict in less, and learn from streams.
@@ -268,27 +272,27 @@ class SVMKNNClassifier(Scored, BaseEstimator):
             scores[some] = within(rows.dtype, near.scores)
         return scores
 
+    def _blocks(self, rows: Matrix) -> Iterator[slice]:
+        """Yield as many rows as are scored at once."""
+        k, (n, d) = self.n_neighbors_, rows.shape
+        width = k if is_sparse(rows) else max(k, d)
+        return gen_batches(n, max(1, min(_BLOCK, _NUMBERS // (k * width))))
+
     def _neighbourhoods(self, rows: Matrix) -> Iterator[tuple[slice, Neighbourhoods]]:
         """Yield blocks of rows, and the SVMs of their neighbours."""
-        for some in gen_batches(rows.shape[0], _BLOCK):
+        for some in self._blocks(rows):
             yield some, self._solved(rows[some], self._nearest(rows[some], self.n_neighbors_))
 
     def _solved(self, rows: Matrix, nearest: NDArray[np.intp]) -> Neighbourhoods:
         """Solve the SVMs of these neighbours of the rows, and score the rows."""
         sets, set_of = np.unique(np.sort(nearest, axis=1), axis=0, return_inverse=True)
-        (n_sets, k), (n, d), s = sets.shape, rows.shape, n_scorers(self.classes_)
-        width = k if is_sparse(rows) else max(k, d)
-        set_of, size = set_of.reshape(-1), max(1, _NUMBERS // (k * width))
-        duals, scores, worst = np.zeros((n_sets, s, k)), np.empty((n, s)), 0.0
-        with threads_for(float(k * k * d)):
-            for part in gen_batches(n_sets, size):
-                asked = np.flatnonzero((set_of >= part.start) & (set_of < part.stop))
-                own = set_of[asked] - part.start
-                K, products = centred_products(self.X_, sets[part], rows[asked], own)
-                limits, intercepts = self._limits(K, sets[part])
-                worst = max(worst, solve_sets(K, limits, self.tol, duals[part], intercepts))
-                said = np.einsum("nk,nsk->ns", products, duals[part][own])
-                scores[asked] = said + intercepts[own]
+        set_of, (n_sets, k), s = set_of.reshape(-1), sets.shape, n_scorers(self.classes_)
+        duals = np.zeros((n_sets, s, k))
+        with threads_for(float(k * k * rows.shape[1])):
+            K, products = centred_products(self.X_, sets, rows, set_of)
+        limits, intercepts = self._limits(K, sets)
+        worst = solve_sets(K, limits, self.tol, duals, intercepts)
+        scores = np.einsum("nk,nsk->ns", products, duals[set_of]) + intercepts[set_of]
         if worst > self.tol:
             warnings.warn(
                 f"SVMs of neighbours violate their optimality conditions by up to {worst:.2g} "
@@ -323,7 +327,9 @@ class SVMKNNClassifier(Scored, BaseEstimator):
             return
         some = np.linspace(0, n - 1, min(n, _CALIBRATING)).astype(np.intp)
         nearest = self._nearest(self.X_[some], min(self.n_neighbors_ + 1, n))
-        decisions = self._decisions(self._solved(self.X_[some], without(nearest, some)).scores)
+        rows, others = self.X_[some], without(nearest, some)
+        parts = [self._solved(rows[part], others[part]).scores for part in self._blocks(rows)]
+        decisions = self._decisions(np.concatenate(parts))
         self.temperature_ = temperature_of(decisions, self.y_[some], self.weights_[some])
         self.smoothing_ = smoothing_of(len(some))
 
