@@ -138,6 +138,16 @@ def test_defaults_take_more_where_labels_are_noisy(model):
         assert auto > 3 * rule if few else auto < 20 * rule
 
 
+def test_many_rows_with_noisy_labels_take_more_and_err_less():
+    X, y = problem(7500, 0.5)
+    auto, rule = (
+        LLSVMClassifier(alpha=alpha, random_state=0).fit(X[:2500], y[:2500])
+        for alpha in ("auto", "scale")
+    )
+    assert auto.alpha_ > 3 * rule.alpha_
+    assert 1 - auto.score(X[2500:], y[2500:]) < 0.95 * (1 - rule.score(X[2500:], y[2500:]))
+
+
 @pytest.mark.parametrize(
     "model",
     [
