@@ -138,7 +138,7 @@ def _ldkl(rng: np.random.Generator, far_apart: bool) -> Any:
         annealing=[0.5, 10.0], tree_penalty=[1.0, 0.0],
     )  # fmt: skip
     if not far_apart:
-        own |= _options(rng, sigma=[1.0, 1e-6, 1e6], tree_lr=[3.0, 0.0, 100.0])
+        own |= _options(rng, tree_lr=[3.0, 0.0, 100.0])
     return loclin.LDKLClassifier(**own)
 
 
@@ -159,7 +159,14 @@ def _lmkl(rng: np.random.Generator, far_apart: bool) -> Any:
     return loclin.LMKLClassifier(**own)
 
 
-_KINDS = (_ml3, _llsvm, _sapl, _l3m, _ussvm, _csvm, _ldkl, _svmknn, _lmkl)
+def _kernel_lmkl(rng: np.random.Generator, far_apart: bool) -> Any:
+    own = _options(rng, kernels=[["linear", "poly"], ["rbf"], ["linear", "rbf", "linear"]])
+    if not far_apart:
+        own |= _options(rng, gate_lr=[1.0, 0.0, 100.0])
+    return loclin.KernelLMKLClassifier(**own)
+
+
+_KINDS = (_ml3, _llsvm, _sapl, _l3m, _ussvm, _csvm, _ldkl, _svmknn, _lmkl, _kernel_lmkl)
 
 
 def draw_model(rng: np.random.Generator, far_apart: bool) -> Any:
@@ -354,7 +361,8 @@ class Caller:
         ties = binary and (scores == 0).any()
         if not ties and not np.array_equal(labels, model.classes_[found]):
             raise Broken("labels are not the arg max of the scores")
-        self.check_local_models(scores)
+        if hasattr(model, "local_model"):
+            self.check_local_models(scores)
         if getattr(model, "temperature_", None) is not None and model.calibrate:
             self.check_probabilities(found)
         right = np.mean(labels == self.y)
