@@ -78,19 +78,19 @@ def told_by_its_own_rows(monkeypatch):
 # processes compile its loops at once; the other tests are grouped by file. What takes long comes
 # first, so that all processes are busy to the end.
 MODELS = ["llsvm", "sapl", "ml3", "l3m", "ussvm", "csvm", "ldkl", "lmkl"]
-OF_MODELS = {"test_codes": "llsvm", "test_cccp": "ml3", "test_stream": "ml3"}
+OF_MODELS = {"test_codes": "llsvm", "test_cccp": "ml3", "test_stream": "ml3", "test_fuzz": "sapl"}
 FIRST = [*MODELS, "test_docs", "test_extending", "test_sixth_model"]
 
 
 def group_of(nodeid):
-    """Return the model that the test's file or, failing that, its parameters name, or the file."""
+    """Return the model that the test's file or, failing that, its own name names, or the file."""
     path, _, name = nodeid.partition("::")
     file = Path(path).stem
     for text in (file, name):
         for model in MODELS:
             if model in text.lower().replace("-", ""):
                 return model
-    return OF_MODELS.get(file, file)
+    return OF_MODELS.get(name) or OF_MODELS.get(file, file)
 
 
 @pytest.hookimpl(optionalhook=True)

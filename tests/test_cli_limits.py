@@ -88,10 +88,17 @@ def test_a_model_that_hangs_or_dies_is_left_out_and_others_go_on():
     assert doing == ["warming up", "tuning", "fitting 40 rows", "timing predictions"]
 
 
-def test_a_worker_is_one_process_as_long_as_nothing_takes_too_long():
-    numbers = []
-    with Workers(echo, 1, 60) as workers:
-        assert list(workers([1, 2], numbers.append)) == [(1, 1), (2, 2)]
+def test_a_worker_is_one_process_and_a_screen_that_is_gone_is_not_taken_for_its_death():
+    numbers, ended = [], []
+
+    def tell(number):
+        if len(numbers) == 2:
+            raise BrokenPipeError
+        numbers.append(number)
+
+    with Workers(echo, 1, 60) as workers, pytest.raises(BrokenPipeError):
+        ended.extend(workers([1, 2, 3], tell))
+    assert ended == [(1, 1), (2, 2)]
     assert numbers[0] == numbers[1] != os.getpid()
 
 
@@ -119,14 +126,6 @@ def test_time_that_a_call_waits_is_not_counted():
     assert not [outcome for _, outcome in ended if isinstance(outcome, OSError)]
     first, last = min(end for _, end in ended), max(end for _, end in ended)
     assert last - first > 1.6, "one waited for both others"
-
-
-def test_a_screen_that_is_gone_is_not_taken_for_a_process_that_died():
-    def gone(message):
-        raise BrokenPipeError
-
-    with Workers(echo, 1, 60) as workers, pytest.raises(BrokenPipeError):
-        list(workers([1], gone))
 
 
 def test_all_systems_reach_a_process():
