@@ -52,19 +52,21 @@ def echo(item, callback):
 @dataclass
 class Told:
     item: int
-    what: str
+    at: float
     alone: bool = False
 
 
 def work(item, callback):
-    """Say when it works, and when it does so alone."""
+    """Say when it works; return when it does so alone."""
     for _ in range(20):
-        callback(Told(item, "works"))
+        callback(Told(item, time.perf_counter()))
         time.sleep(0.005)
-    for what in ("is measured", "is measured still"):
-        callback(Told(item, what, alone=True))
+    callback(Told(item, time.perf_counter(), alone=True))
+    start = time.perf_counter()
+    for _ in range(2):
         time.sleep(0.05 if item < 10 else 0.45)
-    return time.perf_counter()
+        callback(Told(item, time.perf_counter(), alone=True))
+    return start, time.perf_counter()
 
 
 # --- time limits --------------------------------------------------------------------------------
@@ -104,19 +106,14 @@ def test_a_worker_is_one_process_and_a_screen_that_is_gone_is_not_taken_for_its_
 
 def test_what_asks_to_be_alone_is_alone():
     told = []
-
-    def tell(message):
-        told.append((time.perf_counter(), message))
-
     with Workers(work, 3, 60) as workers:
-        ended = list(workers(range(5), tell))
+        ended = list(workers(range(5), told.append))
     assert sorted(item for item, _ in ended) == [0, 1, 2, 3, 4]
-    working = [message.item for _, message in told if message.what == "works"]
+    working = [one.item for one in told if not one.alone]
     changes = sum(one != other for one, other in pairwise(working))
     assert changes > 5, "several work at once"
-    for item, end in ended:
-        start = next(at for at, one in told if (one.item, one.what) == (item, "is measured"))
-        meanwhile = [one for at, one in told if start < at < end and one.item != item]
+    for item, (start, end) in ended:
+        meanwhile = [one for one in told if start < one.at < end and one.item != item]
         assert len(meanwhile) <= 2, "what the others had under way when it asked"
 
 
@@ -124,7 +121,8 @@ def test_time_that_a_call_waits_is_not_counted():
     with Workers(work, 3, 1.6) as workers:
         ended = list(workers([10, 11, 12], lambda message: None))
     assert not [outcome for _, outcome in ended if isinstance(outcome, OSError)]
-    first, last = min(end for _, end in ended), max(end for _, end in ended)
+    ends = [end for _, (_, end) in ended]
+    first, last = min(ends), max(ends)
     assert last - first > 1.6, "one waited for both others"
 
 
