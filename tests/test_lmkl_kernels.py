@@ -142,3 +142,10 @@ def test_kernels_that_are_no_matrix_of_numbers():
             pytest.raises(ValueError, match="a matrix of finite numbers"),
         ):
             KernelLMKLClassifier([kernel]).fit(*IRIS)
+
+
+def test_svms_that_would_go_on_for_hours_end_with_a_warning():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
+    with pytest.warns(ConvergenceWarning, match="SVMs were not solved to tol=0.001 in 100,000"):
+        KernelLMKLClassifier(alpha=1e-9, max_iter=2, random_state=0).fit(X, y)

@@ -75,7 +75,8 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
     max_iter : int, default=100
         Most steps of the gates.
     tol : float, default=1e-3
-        Steps end when five in a row have not lowered the value by `tol`. Also that of the SVMs.
+        Steps end when five in a row have not lowered the value by `tol`. Also that of the SVMs,
+        whose solver ends after 100,000 steps, or 100 a row, with a warning.
     class_weight : dict, "balanced" or None, default=None
     random_state : int, RandomState instance or None, default=None
 
@@ -231,6 +232,13 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
             else:
                 step *= 0.5
             objective.append(alpha * svms.value)
+        if not svms.done:
+            warnings.warn(
+                f"SVMs were not solved to tol={self.tol:g} in {most_steps(len(gates)):,} steps. "
+                "Scale the features, raise alpha or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         self.alpha_, self.objective_, self.n_iter_ = alpha, objective[1:], len(objective) - 1
         return V, svms
 
@@ -258,6 +266,12 @@ class SVMs(NamedTuple):
     intercept: Floats  # shape: (s,)
     value: float  # of the dual problems, in sum
     slopes: Floats  # shape: (n, n_kernels), of the value by the gates' outputs
+    done: bool  # to the tolerance
+
+
+def most_steps(n: int) -> int:
+    """Return the most steps of an SVM's solver: where alpha is small it may go on for hours."""
+    return max(100_000, 100 * n)
 
 
 def solved(
@@ -275,14 +289,19 @@ def solved(
     tol : float
     """
     K = sum(np.outer(gate, gate) * kernel for gate, kernel in zip(gates.T, kernels, strict=True))
-    dual, intercept = np.zeros(signs.shape), signs[0].astype(float)
+    dual, intercept, done = np.zeros(signs.shape), signs[0].astype(float), True
     for y in np.flatnonzero(np.ptp(signs, axis=0)):
-        svm = SVC(kernel="precomputed", C=1.0, tol=tol).fit(K, signs[:, y], bounds)
+        svm = SVC(kernel="precomputed", C=1.0, tol=tol, max_iter=most_steps(len(signs)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the fit warns, once
+            svm.fit(K, signs[:, y], bounds)
+        done &= svm.fit_status_ == 0
         dual[svm.support_, y], intercept[y] = svm.dual_coef_[0], svm.intercept_[0]
     said = [kernel @ (gate[:, None] * dual) for gate, kernel in zip(gates.T, kernels, strict=True)]
     by_gates = -np.stack([(dual * one).sum(axis=1) for one in said], axis=1)
     mean = (gates * by_gates).sum(axis=1, keepdims=True)
-    return SVMs(dual, intercept, np.abs(dual).sum() + mean.sum() / 2, gates * (by_gates - mean))
+    value = np.abs(dual).sum() + mean.sum() / 2
+    return SVMs(dual, intercept, value, gates * (by_gates - mean), done)
 
 
 def kernel_matrix(kernel: Kernel, X: Matrix, Y: Matrix) -> Floats:
