@@ -160,9 +160,12 @@ def _lmkl(rng: np.random.Generator, far_apart: bool) -> Any:
 
 
 def _kernel_lmkl(rng: np.random.Generator, far_apart: bool) -> Any:
-    own = _options(rng, kernels=[["linear", "poly"], ["rbf"], ["linear", "rbf", "linear"]])
-    if not far_apart:
-        own |= _options(rng, gate_lr=[1.0, 0.0, 100.0])
+    if far_apart:  # other kernels do not take features of any scale
+        return loclin.KernelLMKLClassifier(["linear", "linear"])
+    own = _options(
+        rng, kernels=[["linear", "poly"], ["rbf"], ["linear", "rbf", "linear"]],
+        gate_lr=[1.0, 0.0, 100.0],
+    )  # fmt: skip
     return loclin.KernelLMKLClassifier(**own)
 
 

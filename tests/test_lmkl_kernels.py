@@ -149,3 +149,18 @@ def test_svms_that_would_go_on_for_hours_end_with_a_warning():
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     with pytest.warns(ConvergenceWarning, match="SVMs were not solved to tol=0.001 in 100,000"):
         KernelLMKLClassifier(alpha=1e-9, max_iter=2, random_state=0).fit(X, y)
+
+
+def times(factor, X, Y):
+    return factor * rbf_kernel(X, Y)
+
+
+@pytest.mark.parametrize("factor", [1e-40, 1e40])
+def test_kernels_of_any_scale_give_the_same_scores(factor):
+    scores = [
+        KernelLMKLClassifier([partial(times, f), partial(times, f)], random_state=0)
+        .fit(*IRIS)
+        .decision_function(IRIS[0])
+        for f in (1.0, factor)
+    ]
+    np.testing.assert_allclose(scores[1], scores[0], rtol=1e-6, atol=1e-6)

@@ -36,6 +36,7 @@ from loclin.fitting.targets import class_weights, find_classes, n_scorers
 
 _PATIENCE = 5  # steps of the gates without a gain
 _BLOCK = 1000  # rows that are scored at once
+_LARGEST = 1e9  # dual variable, over the inverse of the kernel's mean
 Kernel = str | Callable[[Any, Any], Any]
 
 
@@ -71,7 +72,8 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         gates as they start: at random, near equal shares.
     alpha : float or "scale", default="scale"
         L2 strength, above 0. "scale" takes 0.05 times the mean of ``sum_m eta_m(x)^2 k_m(x, x)`` at
-        the start, over n_samples. ``C`` of `SVC` is ``1 / (n_samples * alpha)``.
+        the start, over n_samples. None counts as less than 1e-9 of that mean over n_samples. ``C``
+        of `SVC` is ``1 / (n_samples * alpha)``.
     max_iter : int, default=100
         Most steps of the gates.
     tol : float, default=1e-3
@@ -224,7 +226,7 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
                     stacklevel=4,
                 )
                 break
-            slopes = Z.T @ svms.slopes
+            slopes = Z.T @ (svms.slopes / (np.abs(svms.slopes).max() or 1.0))
             there = V - step / (np.linalg.norm(slopes) or 1.0) * slopes
             tried = solved(kernels, softmax(Z @ there, axis=1), signs, bounds, self.tol)
             if tried.value < svms.value:
@@ -289,14 +291,16 @@ def solved(
     tol : float
     """
     K = sum(np.outer(gate, gate) * kernel for gate, kernel in zip(gates.T, kernels, strict=True))
+    unit = float(np.abs(np.diag(K)).mean()) or 1.0  # the solver's steps are for kernels near 1
+    bounds = unit * np.minimum(bounds, _LARGEST / unit)
     dual, intercept, done = np.zeros(signs.shape), signs[0].astype(float), True
     for y in np.flatnonzero(np.ptp(signs, axis=0)):
         svm = SVC(kernel="precomputed", C=1.0, tol=tol, max_iter=most_steps(len(signs)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit warns, once
-            svm.fit(K, signs[:, y], bounds)
+            svm.fit(K / unit, signs[:, y], bounds)
         done &= svm.fit_status_ == 0
-        dual[svm.support_, y], intercept[y] = svm.dual_coef_[0], svm.intercept_[0]
+        dual[svm.support_, y], intercept[y] = svm.dual_coef_[0] / unit, svm.intercept_[0]
     said = [kernel @ (gate[:, None] * dual) for gate, kernel in zip(gates.T, kernels, strict=True)]
     by_gates = -np.stack([(dual * one).sum(axis=1) for one in said], axis=1)
     mean = (gates * by_gates).sum(axis=1, keepdims=True)
