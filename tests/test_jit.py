@@ -1,6 +1,7 @@
 """The cache of compiled functions saves time, and decides nothing else."""
 
 import errno
+import gc
 import importlib.util
 import os
 import pickle
@@ -9,6 +10,7 @@ import warnings
 import numba
 import pytest
 from numba.core.caching import IndexDataCacheFile
+from numba.core.event import Listener, install_listener
 
 from loclin.engine import jit as _jit
 
@@ -214,3 +216,38 @@ def test_what_is_not_to_be_kept_is_not(home):
     not_kept = _jit.jit(start(home).product.py_func, cache=False)
     assert not_kept(21.0) == 42
     assert not files(home, "compiled.product", "nbc")
+
+
+class Collecting(Listener):
+    """Whether the garbage collector works while functions are compiled, and after each."""
+
+    def __init__(self):
+        self.seen = []
+
+    def on_start(self, event):
+        self.seen.append(gc.isenabled())
+
+    def on_end(self, event):
+        self.seen.append(gc.isenabled())
+
+
+def half(x):
+    return x / 2
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("ours", [True, False])
+def test_garbage_is_not_collected_while_ours_is_compiled(home, monkeypatch, ours, enabled):
+    monkeypatch.setattr(half, "__module__", "loclin.half" if ours else "theirs")
+    function = _jit.jit(half, cache=False)
+    was = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with install_listener("numba:compile", collecting := Collecting()):
+            assert function(21.0) == 10.5
+            with pytest.raises(numba.core.errors.TypingError):
+                function(object())
+        assert collecting.seen == [enabled and not ours, enabled] * 2
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if was else gc.disable)()

@@ -276,11 +276,18 @@ def _run(
 
 
 def _warm_up(system: System, data: Data, shape: Shape, seed: int) -> None:
-    """Fit and predict a few rows, so that compiling is not taken for fitting."""
-    rows = stratified_rows(data.y_train, 50, seed, 5)
+    """Fit and predict some rows, so that compiling is not taken for fitting.
+
+    Of very few rows, codes and scores are others, and what is compiled for them is of no use.
+    """
+    X, y = data.X_train, data.y_train
+    rows = stratified_rows(y, 200, seed, 5)
     try:
         model = system.make(system.start, replace(shape, n_rows=len(rows)), seed)
-        model.fit(data.X_train[rows], data.y_train[rows]).predict(data.X_train[rows])
+        model.set_params(**{
+            name: 2 for name in model.get_params() if name.endswith("__max_iter")
+        })  # fmt: skip
+        model.fit(X[rows], y[rows]).predict(X[rows])
     except (ValueError, ArithmeticError, RuntimeError):
         pass  # too few rows for the defaults; tuning will tell if it is anything else
 

@@ -212,7 +212,8 @@ def _own_systems() -> list[System]:
             systems.append(
                 System(name, build, space, start, growth, own=True, on_request=on_request)
             )
-    return systems
+    # The ensemble finds its members' loops compiled; beside them it would compile them once more.
+    return sorted(systems, key=lambda system: system.name == "LocallyLinearEnsemble")
 
 
 def _own(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import warnings
@@ -22,6 +23,7 @@ from numba.core.caching import (
     UserProvidedCacheLocator,
     UserWideCacheLocator,
 )
+from numba.core.event import Event, Listener, register
 from numba.core.serialize import dumps
 from numba.extending import register_jitable
 
@@ -64,6 +66,40 @@ def quiet() -> Iterator[None]:
         for one in caught:
             if issubclass(one.category, CompileCacheWarning):
                 warnings.warn_explicit(str(one.message), one.category, one.filename, one.lineno)
+
+
+class _NoCollection(Listener):
+    """Lets the garbage collector rest while a function of ours is compiled.
+
+    The compiler makes objects by the million, few of them in circles: a sixth of its time, for
+    about 100 MB more at the peak.
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0  # a function is compiled while its caller is; the compiler has one lock
+        self._enabled = False
+
+    def on_start(self, event: Event) -> None:
+        if not _is_ours(event):
+            return
+        if not self._depth:
+            self._enabled = gc.isenabled()
+            gc.disable()
+        self._depth += 1
+
+    def on_end(self, event: Event) -> None:
+        if not _is_ours(event):
+            return
+        self._depth -= 1
+        if not self._depth and self._enabled:
+            gc.enable()
+
+
+def _is_ours(event: Event) -> bool:
+    return str(event.data["dispatcher"].py_func.__module__).startswith("loclin.")
+
+
+register("numba:compile", _NoCollection())
 
 
 @lru_cache
