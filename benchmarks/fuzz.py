@@ -117,7 +117,7 @@ def _ussvm(rng: np.random.Generator, far_apart: bool) -> Any:
     if far_apart:
         return loclin.USSVMClassifier()
     own = _options(
-        rng, n_atoms=[None, 2, 6], alpha=[0.0, 1e-6, 1.0, 1e6], beta=["auto", 0.0, 1.0],
+        rng, n_atoms=[None, 2, 6], alpha=[0.0, 1e-6, 1.0, 1e6], beta=["auto", "scale", 0.0, 1.0],
         l1_ratio=[1.0, 0.5, 0.0], nonnegative=[False, True], n_nonzero=[None, 2],
         positive_weight=[1.0, 1e3],
     )  # fmt: skip

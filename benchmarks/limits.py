@@ -121,7 +121,8 @@ def _atoms_and_codes(model: Any, n_models: int, shape: Shape) -> int:
 
 def _with_atoms(n_models: int, alpha: float | str, **parameters: Any) -> Any:
     """US-SVM; its default for alpha is 0."""
-    return loclin.USSVMClassifier(n_models, alpha=0.0 if alpha == "auto" else alpha, **parameters)
+    parameters |= {"alpha": 0.0 if alpha == "auto" else alpha, "beta": "scale"}
+    return loclin.USSVMClassifier(n_models, **parameters)
 
 
 def _with_planes(n_models: int, **parameters: Any) -> Any:

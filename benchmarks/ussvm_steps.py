@@ -51,7 +51,9 @@ def errors_of(rows: tuple[Any, ...], n_atoms: int | None, steps: tuple[float, fl
     """Error and mean average precision held out, in %, the objective, and seconds."""
     X, X_out, y, y_out = rows
     code_lr, atom_lr = steps
-    model = USSVMClassifier(n_atoms, code_lr=code_lr, atom_lr=atom_lr, random_state=seed)
+    model = USSVMClassifier(
+        n_atoms, beta="scale", code_lr=code_lr, atom_lr=atom_lr, random_state=seed
+    )
     start = time.process_time()
     model.fit(X, y)
     seconds = time.process_time() - start

@@ -57,10 +57,10 @@ def _one_thread():
 
 @pytest.fixture
 def rule_alone(monkeypatch):
-    """alpha="auto" is the rule, as on many rows: what it does on few is tested in test_strength."""
+    """A strength of "auto" is the rule, as on very many rows; test_strength tests the choice."""
     from loclin.fitting import strength
 
-    monkeypatch.setattr(strength, "FEW_ROWS", (1, 0))
+    monkeypatch.setattr(strength, "MOST_ROWS", 0)
 
 
 @pytest.fixture

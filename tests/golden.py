@@ -133,12 +133,18 @@ def make(model: str) -> Any:
             ),
         },
         "ussvm": {
-            "": lambda: loclin.USSVMClassifier(max_iter=4, random_state=0),
+            "": lambda: loclin.USSVMClassifier(beta="scale", max_iter=4, random_state=0),
             "pruned": lambda: loclin.USSVMClassifier(
-                5, n_nonzero=2, alpha=0.01, positive_weight=2.0, max_iter=4, random_state=0
+                5,
+                beta="scale",
+                n_nonzero=2,
+                alpha=0.01,
+                positive_weight=2.0,
+                max_iter=4,
+                random_state=0,
             ),
             "nonnegative": lambda: loclin.USSVMClassifier(
-                5, nonnegative=True, l1_ratio=0.5, max_iter=4, random_state=0
+                5, beta="scale", nonnegative=True, l1_ratio=0.5, max_iter=4, random_state=0
             ),
             "given": lambda: loclin.USSVMClassifier(dictionary=dictionary, max_iter=30),
         },

@@ -31,7 +31,7 @@ MODELS = {
     "CSVM": CSVMClassifier(4, **FEW),
     "LDKL": LDKLClassifier(2, max_iter=3, **FEW),
     "L-MKL": LMKLClassifier(3, max_iter=3, **FEW),
-    "US-SVM": USSVMClassifier(4, max_iter=3, random_state=0),
+    "US-SVM": USSVMClassifier(4, beta="scale", max_iter=3, random_state=0),
 }
 STREAMING = [name for name in MODELS if name not in ("LL-SVM, dual", "L3M, refined")]
 FORMS = {"dense": np.asarray, "sparse": sparse.csr_matrix}

@@ -39,7 +39,7 @@ NEAR = {
     "ldkl": loclin.LDKLClassifier(2, **SHORT),
     "lmkl": loclin.LMKLClassifier(3, **SHORT),
     "sapl": loclin.SAPLClassifier(10, 3, **SHORT),
-    "ussvm": loclin.USSVMClassifier(6, max_iter=12, tol=0, random_state=0),
+    "ussvm": loclin.USSVMClassifier(6, beta="scale", max_iter=12, tol=0, random_state=0),
 }
 CONVERGES = "ignore::sklearn.exceptions.ConvergenceWarning"
 
@@ -190,7 +190,7 @@ STREAMS = {
     "llsvm": loclin.LLSVMClassifier(random_state=0),
     "sapl": loclin.SAPLClassifier(10, 3, random_state=0),
     "l3m": loclin.L3MClassifier(3, solver="online", random_state=0),
-    "ussvm": loclin.USSVMClassifier(6, random_state=0),
+    "ussvm": loclin.USSVMClassifier(6, beta="scale", random_state=0),
     "csvm": loclin.CSVMClassifier(6, random_state=0),
     "ldkl": loclin.LDKLClassifier(2, random_state=0),
     "lmkl": loclin.LMKLClassifier(3, random_state=0),

@@ -25,7 +25,7 @@ MODELS = {
     "SAPL": SAPLClassifier(10, 3, random_state=0),
     "L3M": L3MClassifier(2, random_state=0),
     "L3M, online": L3MClassifier(2, solver="online", random_state=0),
-    "US-SVM": USSVMClassifier(6, random_state=0),
+    "US-SVM": USSVMClassifier(6, beta="scale", random_state=0),
     "LDKL": LDKLClassifier(2, random_state=0),
     "L-MKL": LMKLClassifier(2, solver="sgd", random_state=0),
 }

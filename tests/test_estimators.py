@@ -23,7 +23,7 @@ ESTIMATORS = [
     loclin.LLSVMClassifier(alpha="scale", **FEW),
     loclin.SAPLClassifier(alpha="scale", **FEW),
     loclin.L3MClassifier(alpha="scale", n_restarts=1, **FEW),
-    loclin.USSVMClassifier(**FEW),
+    loclin.USSVMClassifier(beta="scale", **FEW),
     loclin.CSVMClassifier(alpha="scale", tol=0.1, random_state=0),
     loclin.LDKLClassifier(alpha="scale", **FEW),
     loclin.SVMKNNClassifier(),
@@ -49,7 +49,7 @@ ESTIMATORS += [
     loclin.L3MClassifier(2, solver="convex", n_restarts=1, tol=0.5, random_state=0),
     loclin.CSVMClassifier(3, alpha="scale", multi_class="crammer_singer", tol=0.1, random_state=0),
     loclin.USSVMClassifier(
-        5, dictionary=None, n_nonzero=2, nonnegative=True, l1_ratio=0.5, max_iter=5, random_state=0
+        5, beta="scale", n_nonzero=2, nonnegative=True, l1_ratio=0.5, max_iter=5, random_state=0
     ),
     loclin.LMKLClassifier(
         3, solver="alternating", alpha="scale", bias="global", tol=0.1, max_iter=5, random_state=0

@@ -40,7 +40,7 @@ MODELS = {
     "ldkl": LDKLClassifier(3, **SHORT),
     "svmknn": SVMKNNClassifier(),
     "lmkl": LMKLClassifier(6, **SHORT),
-    "ussvm": USSVMClassifier(6, max_iter=5, random_state=0),
+    "ussvm": USSVMClassifier(6, beta="scale", max_iter=5, random_state=0),
 }
 STREAMED = ["ml3", "llsvm", "sapl", "online", "ussvm", "csvm", "ldkl", "lmkl"]
 each = pytest.mark.parametrize

@@ -36,7 +36,7 @@ MODELS = {
     "LDKL": LDKLClassifier(2, max_iter=20, **FEW),
     "SVM-KNN": SVMKNNClassifier(),
     "L-MKL": LMKLClassifier(3, max_iter=20, **FEW),
-    "US-SVM": USSVMClassifier(random_state=0),
+    "US-SVM": USSVMClassifier(beta="scale", random_state=0),
 }
 STREAMING = [name for name in MODELS if name not in ("LL-SVM, dual", "L3M, refined", "SVM-KNN")]
 MULTIPLYING = [name for name in MODELS if name not in ("US-SVM", "SVM-KNN")]
@@ -237,7 +237,9 @@ def test_labels_are_of_one_type(call, rows):
 
 def test_the_interior_point_method_ends_where_rounding_ends_it():
     X = np.random.default_rng(7).normal(size=(6, 5))
-    model = USSVMClassifier(5, alpha=1e6, nonnegative=True, max_iter=3, random_state=7)
+    model = USSVMClassifier(
+        5, alpha=1e6, beta="scale", nonnegative=True, max_iter=3, random_state=7
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, np.arange(6) % 2)

@@ -18,6 +18,7 @@ from loclin import (
     LLSVMClassifier,
     ML3Classifier,
     SAPLClassifier,
+    USSVMClassifier,
 )
 from loclin.codings import SoftAssignmentCoding
 from loclin.fitting import base, rows, strength
@@ -34,6 +35,7 @@ MODELS = [
     LLSVMClassifier(SoftAssignmentCoding(8, 4), solver="dual_cd", random_state=0, max_iter=8),
     SAPLClassifier(4, 4, max_iter=5, random_state=0),
     L3MClassifier(n_regions=2, n_restarts=2, max_iter=3, random_state=0),
+    USSVMClassifier(4, max_iter=6, random_state=0),
 ]
 # n_samples, share of the labels drawn at random, rows to hold out in all, draws of the folds then,
 # none of rows that suffice to hold one of the folds out
@@ -43,6 +45,10 @@ PROBLEMS = {
     "more rows": (240, 0.3, 240, 1),
     "many rows": (280, 0.5, 240, 0),
 }
+
+
+def strength_of(model: Any) -> str:
+    return "beta" if isinstance(model, USSVMClassifier) else "alpha"
 
 
 def problem(n: int, noise: float) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -81,11 +87,12 @@ def by_hand(model: Any, X: Any, y: Any, weights: Any, draws: int) -> float:
     for train, test in folds.split(X, y):
         parameters = model.get_params(deep=False) | {"tol": 0, "n_iter_no_change": 99}
         parameters |= {"n_restarts": 1} if isinstance(model, L3MClassifier) else {"average": 1}
-        rule = type(model)(**parameters | {"alpha": "scale"})
+        name = strength_of(model)
+        rule = type(model)(**parameters | {name: "scale"})
         rule.fit(X[train], y[train], weights[train])
         tested.extend(test)
         for factor in FACTORS:
-            other = type(model)(**parameters | {"alpha": factor * rule.alpha_})
+            other = type(model)(**parameters | {name: factor * getattr(rule, f"{name}_")})
             other.fit(X[train], y[train], weights[train])
             scores[factor].extend(other.decision_function(X[test]))
     best, most = 1.0, 0.0
@@ -115,9 +122,10 @@ def test_auto_takes_the_factor_of_least_log_loss(model, name, monkeypatch):
     X, y = problem(n, noise)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, n)
     weights /= weights.mean()
-    rule = type(model)(**model.get_params(deep=False) | {"alpha": "scale"}).fit(X, y, weights)
+    name = strength_of(model)
+    rule = type(model)(**model.get_params(deep=False) | {name: "scale"}).fit(X, y, weights)
     auto = type(model)(**model.get_params(deep=False)).fit(X, y, weights)
-    factor = auto.alpha_ / rule.alpha_
+    factor = getattr(auto, f"{name}_") / getattr(rule, f"{name}_")
     assert factor == pytest.approx(by_hand(model, X, y, weights, draws))
     assert factor > 1 or name != "noisy" or not isinstance(model, ML3Classifier)
 
@@ -256,5 +264,8 @@ def test_convex_program_is_not_fitted_again_and_again(monkeypatch):
 def test_bad_alpha(alpha):
     X, y = problem(60, 0.0)
     for model in MODELS:
-        with pytest.raises((TypeError, ValueError), match=r"alpha.*or \"auto\" or \"scale\""):
-            type(model)(alpha=alpha).fit(X, y)
+        name = strength_of(model)
+        if name == "beta" and alpha == 0:
+            continue  # as good as any: the penalty on the weights can do alone
+        with pytest.raises((TypeError, ValueError), match=rf'{name}.*or "auto" or "scale"'):
+            type(model)(**{name: alpha}).fit(X, y)

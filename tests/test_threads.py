@@ -41,7 +41,7 @@ def test_small_products_get_one_thread_large_ones_what_the_user_set(two_threads)
     ("model", "where", "name"),
     [
         (loclin.L3MClassifier(2, alpha="scale", max_iter=2), l3m_outputs, "minimize"),
-        (loclin.USSVMClassifier(3, n_nonzero=2, max_iter=2), _ussvm, "solve_problem"),
+        (loclin.USSVMClassifier(3, beta="scale", n_nonzero=2, max_iter=2), _ussvm, "solve_problem"),
         (loclin.LLSVMClassifier(max_iter=2, alpha="scale"), sklearn.cluster.KMeans, "fit"),
     ],
     ids=["L-BFGS", "codes", "k-means"],

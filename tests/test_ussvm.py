@@ -24,7 +24,7 @@ from loclin.ussvm.codes import Penalty
 from loclin.ussvm.descent import DictionaryDescent
 from loclin.ussvm.scaled_atoms import ScaledAtoms
 
-pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "rule_alone")
 
 DIGITS, IRIS = load_digits(return_X_y=True), load_iris(return_X_y=True)
 DIGITS, IRIS = (DIGITS[0] / 16, DIGITS[1]), (StandardScaler().fit_transform(IRIS[0]), IRIS[1])

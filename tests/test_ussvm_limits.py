@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import ussvm_limits
 
-pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "rule_alone")
 
 
 def test_a_new_class(monkeypatch, capsys):

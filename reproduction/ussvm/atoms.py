@@ -24,7 +24,7 @@ def fitted() -> tuple[Any, Any, Any, Any]:
     """Return the model, the test rows' scores by atom, the test images and their labels."""
     data: Any = load("usps")
     scaler = StandardScaler(with_std=False).fit(data.X_train)
-    model = USSVMClassifier(ATOMS, n_nonzero=NONZERO, nonnegative=True, max_iter=100,
+    model = USSVMClassifier(ATOMS, beta="scale", n_nonzero=NONZERO, nonnegative=True, max_iter=100,
                             random_state=0)  # fmt: skip
     model.fit(scaler.transform(data.X_train), data.y_train)
     return model, scaler.transform(data.X_test) @ model.dictionary_, data.X_test, data.y_test

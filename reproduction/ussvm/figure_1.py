@@ -113,9 +113,9 @@ def choose(models: list[Any], split: Split) -> tuple[Any, float]:
 def transfer(variant: str, split: Split, seed: int) -> dict[str, list[float]]:
     """Mean average precision by number of nonzeros, over dictionaries of other classes."""
     models = [
-        USSVMClassifier(m, max_iter=100, tol=1e-3, random_state=seed, **VARIANTS[variant]).fit(
-            split.X_old, split.y_old
-        )
+        USSVMClassifier(
+            m, beta="scale", max_iter=100, tol=1e-3, random_state=seed, **VARIANTS[variant]
+        ).fit(split.X_old, split.y_old)
         for m in N_ATOMS
     ]
     model, factor = choose(models, split)
@@ -132,7 +132,11 @@ def joint(variant: str, split: Split, seed: int) -> dict[str, list[float]]:
     found = {}
     for part in (2, 4):
         model = USSVMClassifier(
-            len(split.new) // part, max_iter=100, random_state=seed, **VARIANTS[variant]
+            len(split.new) // part,
+            beta="scale",
+            max_iter=100,
+            random_state=seed,
+            **VARIANTS[variant],
         )
         model.fit(split.X_old, split.y_old)
         P, P_test = model.transform(split.X), model.transform(split.X_test)

@@ -87,7 +87,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     _root: NDArray[Any] | None = None  # of the metric
     _largest = 0.0  # feature of the rows of a fit, or of a stream so far
     _mean_weight = RunningMean()  # of the rows of a stream
-    _factor = 1.0  # on the rule for alpha, chosen in the fit
+    _strength_name = "alpha"  # the parameter that "auto" leaves to held-out rows
+    _factor = 1.0  # on the rule for it, chosen in the fit
     _adopted: frozenset[str] = frozenset()  # attributes that the fitted model has set
     _units: Mapping[str, int] = MappingProxyType({})  # of those of them that have one
     _kept: Any = None  # what a fit that goes on needs besides the attributes
@@ -106,7 +107,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
 
     @abstractmethod
     def _trial(self, rows: Rows) -> Trial:
-        """Return the short fits that choose alpha on few rows, and the temperature."""
+        """Return the short fits that choose the strength on few rows, and the temperature."""
 
     @abstractmethod
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:

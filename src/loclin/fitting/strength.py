@@ -44,7 +44,7 @@ def chosen_factor(model: Any, rows: Rows, seed: int) -> float:
     held out, whose rows know nothing of the deviation of the short fit itself.
     """
     n = len(rows.y)
-    if model.alpha != "auto":
+    if getattr(model, model._strength_name) != "auto" or model._multilabel:
         return 1.0
     if not FEW_ROWS[0] <= n <= MOST_ROWS or np.bincount(rows.y).min() < FOLDS:
         return 1.0
@@ -87,7 +87,8 @@ def fold_decisions(
     """Return by factor what a short fit says of the rows held out."""
     learned, X = part_of(rows, train), rows.X[test]
     tried = copy(model)
-    vars(tried).update(trial.parameters, alpha="scale", max_iter=trial.n_iterations)
+    strength = {model._strength_name: "scale"}
+    vars(tried).update(trial.parameters, **strength, max_iter=trial.n_iterations)
     tried._factor = max(FACTORS)
     found: dict[float, Floats] = {}
     procedure: Any = None
@@ -99,6 +100,6 @@ def fold_decisions(
                 procedure = tried._begin(learned, np.random.default_rng(seed), False)
             for done in range(1, trial.n_iterations + 1):
                 procedure.iterate(average=done == trial.n_iterations)
-            tried._adopt(procedure.result())
+            tried._adopt(procedure.result(final=True))
             found[factor] = decisions_of(tried, X)
     return [found[factor] for factor in FACTORS]

@@ -41,19 +41,20 @@ class StreamedSharedAtoms(SharedAtoms):
     t: int  # rows seen
 
 
-def beta_of(beta: float | str, unit: float, n_samples: int) -> float:
-    """Return beta, or for "auto" what its rule says.
+def beta_of(beta: float | str, factor: float, unit: float, n_samples: int) -> float:
+    """Return beta, or for a name the factor times what its rule says.
 
     Parameters
     ----------
-    beta : float or "auto"
+    beta : float, "auto" or "scale"
+    factor : float
     unit : float
         Root mean square of the precomputed features.
     n_samples : int
     """
     if isinstance(beta, str):
         # A NumPy float64: with it, codes of float32 rows are learned in float64.
-        return _AUTO_BETA * unit / np.sqrt(n_samples)
+        return factor * _AUTO_BETA * unit / np.sqrt(n_samples)
     return float(beta)
 
 
@@ -182,8 +183,10 @@ class DescentStream(StreamProcedure):
     ----------
     descent : DictionaryDescent
     rng : Generator
-    beta : float or "auto"
-        "auto" follows the rows seen so far.
+    beta : float, "auto" or "scale"
+        A name follows the rows seen so far.
+    factor : float
+        On the rule of a name.
     n_nonzero : int or None
         Most nonzeros of a code.
     largest_batch : int
@@ -196,12 +199,14 @@ class DescentStream(StreamProcedure):
         rng: np.random.Generator,
         *,
         beta: float | str,
+        factor: float,
         n_nonzero: int | None,
         largest_batch: int,
     ) -> None:
         self.descent = descent
         self.rng = rng
         self.beta = beta
+        self.factor = factor
         self.n_nonzero = n_nonzero
         self.largest_batch = largest_batch
 
@@ -213,7 +218,7 @@ class DescentStream(StreamProcedure):
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from some more rows; return the objective over them."""
         self.n_seen += len(rows.y)
-        beta = beta_of(self.beta, self.descent.unit, self.n_seen)
+        beta = beta_of(self.beta, self.factor, self.descent.unit, self.n_seen)
         self.descent.penalty = self.descent.penalty._replace(alpha=alpha or 0.0, beta=beta)
         return self.descent.iterate(rows, batch_size, self.rng)
 
