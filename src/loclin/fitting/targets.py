@@ -64,13 +64,13 @@ def find_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     check_classification_targets(y)
     if y.ndim == 2:
         return np.arange(y.shape[1]), y
-    classes, labels = np.unique(y, return_inverse=True)
+    classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(
             f"y has one class only ({classes.tolist()[0]!r}); a classifier needs at least two. "
             "Check that y is the target column and that the rows were not filtered by it."
         )
-    return classes, labels
+    return classes, np.searchsorted(classes, y)  # for less memory than from np.unique
 
 
 def in_classes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
