@@ -30,7 +30,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.encode import Views
 from loclin.fitting.rows import rounds_of, settings_of
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 
 # 1. The compiled half of the coder: a NamedTuple, and three functions for it.
@@ -206,7 +206,7 @@ class TwoGatesClassifier(LocallyLinearClassifier):
     def _check_parameters(self) -> None:
         check_number("gate_lr", self.gate_lr, low=0, open_high=True)
         check_option("loss", self.loss, losses_for("descent"))
-        check_alpha(self.alpha)
+        check_strength("alpha", self.alpha)
 
     def _stream_refusal(self) -> None:
         """Every parameter leaves a way to learn from a stream."""

@@ -23,7 +23,7 @@ from loclin.engine.sgd import SGD, SGDStream, mean_squared_feature_norm
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.rows import settings_of
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import DUAL_TRIAL, Trial
 
 _CLUSTERS, _ROWS = 64, 30  # at most so many clusters, of so many rows on average
@@ -207,7 +207,7 @@ class CSVMClassifier(LocallyLinearClassifier):
                 f"loss={self.loss!r} needs multi_class='ovr'; multi_class='crammer_singer' takes "
                 "loss='hinge'."
             )
-        check_alpha(self.alpha)
+        check_strength("alpha", self.alpha)
 
     def _stream_refusal(self) -> None:
         return None

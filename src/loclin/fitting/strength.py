@@ -27,10 +27,10 @@ HELD_OUT = 2000  # rows held out in all, in so many draws of the folds as that t
 SIGMAS_OF_FOLDS, SIGMAS_OF_ONE = 1.0, 2.0  # a lead that is no chance
 
 
-def check_alpha(alpha: Any) -> None:
-    """Raise where `alpha` is neither a number above 0 nor a name."""
-    if not (isinstance(alpha, str) and alpha in NAMES):
-        check_number("alpha", alpha, low=0, open_low=True, open_high=True,
+def check_strength(name: str, value: Any, *, open_low: bool = True) -> None:
+    """Raise where a strength is neither a number above 0 (or 0, unless `open_low`) nor a name."""
+    if not (isinstance(value, str) and value in NAMES):
+        check_number(name, value, low=0, open_low=open_low, open_high=True,
                      hint='or "auto" or "scale"')  # fmt: skip
 
 

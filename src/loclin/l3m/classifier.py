@@ -21,7 +21,7 @@ from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option, check_unchanged
 from loclin.fitting.rows import can_hold_out, hold_out
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.l3m.convex import ConvexFit, Problem
 from loclin.l3m.models import RegionalModels
@@ -227,7 +227,7 @@ class L3MClassifier(LocallyLinearClassifier):
             check_number("n_regions", self.n_regions, Integral, low=2, open_high=True, hint=hint)
         check_option("solver", self.solver, _RESTARTS)
         check_option("loss", self.loss, losses_for("partition"))
-        check_alpha(self.alpha)
+        check_strength("alpha", self.alpha)
         hint = "without a margin the optimum is one classifier"
         check_number("margin", self.margin, low=0, open_low=True, open_high=True, hint=hint)
         if self.n_restarts is not None:

@@ -17,7 +17,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option, check_unchanged
 from loclin.fitting.descent import learning_fit, learning_stream
 from loclin.fitting.rows import rounds_of
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.ldkl.tree import LearnedTree, path_codes, starting_tree
 
@@ -219,7 +219,7 @@ class LDKLClassifier(LocallyLinearClassifier):
         check_number("tree_lr", self.tree_lr, low=0, open_high=True)
         check_number("tree_penalty", self.tree_penalty, low=0, open_high=True)
         check_option("loss", self.loss, losses_for("descent"))
-        check_alpha(self.alpha)
+        check_strength("alpha", self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
 
     def _stream_refusal(self) -> None:

@@ -31,7 +31,7 @@ from loclin.fitting.encode import (
 from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap, in_metric
 from loclin.fitting.rows import rounds_of, settings_of
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import DUAL_TRIAL, Trial
 
 
@@ -267,7 +267,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         check_option("bias", self.bias, {"local", "global"})
         check_option("loss", self.loss, losses_for("descent"))
         check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
-        check_alpha(self.alpha)
+        check_strength("alpha", self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
         check_flag("penalize_intercept", self.penalize_intercept)
         if self.solver == "dual_cd":

@@ -20,7 +20,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option, check_unchanged
 from loclin.fitting.descent import learning_fit, learning_stream
 from loclin.fitting.rows import rounds_of
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.strength import check_strength
 from loclin.fitting.targets import n_scorers
 from loclin.fitting.trials import Trial
 from loclin.lmkl.gates import Alternation, LearnedGates, gate_codes, solved
@@ -202,7 +202,7 @@ class LMKLClassifier(LocallyLinearClassifier):
         check_number("gate_lr", self.gate_lr, low=0, open_high=True)
         losses = losses_for("descent" if self.solver == "sgd" else "dual")
         check_option("loss", self.loss, losses, hint=f" with solver={self.solver!r}")
-        check_alpha(self.alpha)
+        check_strength("alpha", self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
 
     def _stream_refusal(self) -> str | None:

@@ -17,7 +17,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import check_coding, fitted_coding
 from loclin.fitting.rows import rounds_of
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
 from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes, fitted_kmeans
@@ -253,7 +253,7 @@ class ML3Classifier(LocallyLinearClassifier):
     def _check_parameters(self) -> None:
         check_number("n_models", self.n_models, Integral, low=1)
         check_number("p", self.p, low=1, hint="1 lets one model act, inf all positive ones")
-        check_alpha(self.alpha)
+        check_strength("alpha", self.alpha)
         check_option("loss", self.loss, losses_for("concave-convex"))
         check_coding("init", self.init, {"random", "kmeans"})
         check_number("eta0", self.eta0, low=0, open_low=True, hint="inf is the paper's")

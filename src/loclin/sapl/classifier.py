@@ -23,7 +23,7 @@ from loclin.fitting.encode import Views, encode, fitted_coding
 from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap
 from loclin.fitting.rows import hold_out, rounds_of, settings_of
-from loclin.fitting.strength import check_alpha
+from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.sapl.anchors import (
     AT_REST,
@@ -264,7 +264,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         check_number("anchor_lr", self.anchor_lr, low=0, open_high=True)
         check_option("weights", self.weights, {"linear", "constant"})
         check_option("loss", self.loss, losses_for("descent"))
-        check_alpha(self.alpha)
+        check_strength("alpha", self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
         check_flag("share_anchors", self.share_anchors)
         check_flag("penalize_intercept", self.penalize_intercept)

@@ -21,7 +21,7 @@ from loclin.fitting.atomic import atomic
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_unchanged
 from loclin.fitting.rows import LARGEST_BATCH, weigh
-from loclin.fitting.strength import NAMES
+from loclin.fitting.strength import check_strength
 from loclin.fitting.targets import find_classes, labels_or_indicator, n_scorers
 from loclin.fitting.trials import Trial
 from loclin.ussvm.checks import check_n_nonzero, check_new_label, dictionary_to_use
@@ -242,9 +242,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         if self.n_atoms is not None:
             check_number("n_atoms", self.n_atoms, Integral, low=1, open_high=True, hint="or None")
         check_number("alpha", self.alpha, low=0, open_high=True)
-        if self.beta not in NAMES:
-            hint = 'or "auto" or "scale"'
-            check_number("beta", self.beta, low=0, open_high=True, hint=hint)
+        check_strength("beta", self.beta, open_low=False)
         check_number("l1_ratio", self.l1_ratio, low=0, high=1)
         check_flag("nonnegative", self.nonnegative)
         if self.n_nonzero is not None:
