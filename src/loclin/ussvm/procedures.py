@@ -193,6 +193,8 @@ class DescentStream(StreamProcedure):
         Most rows of a batch.
     """
 
+    factor = 1.0  # of streams in files from before it was chosen
+
     def __init__(
         self,
         descent: DictionaryDescent,
