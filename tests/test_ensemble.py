@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.metrics import log_loss
@@ -98,6 +100,63 @@ def test_each_member_leaves_a_fold_out(monkeypatch):
     assert set.union(*left_out) == {tuple(row) for row in X}
 
 
+@each("kind", KINDS)
+@each("n_classes", [2, 4])
+def test_members_are_added_while_held_out_log_loss_falls(monkeypatch, n_classes, kind):
+    X, y = problem(n_classes)
+    seen = []
+    plain = ML3Classifier.fit
+
+    def fit(self, X, y, sample_weight=None):
+        rows = X.toarray() if sparse.issparse(X) else X
+        seen.append({tuple(row) for row in rows})
+        return plain(self, X, y, sample_weight)
+
+    monkeypatch.setattr(ML3Classifier, "fit", fit)
+    model = LocallyLinearEnsemble(
+        MEMBERS,
+        n_folds=12,
+        early_stopping=True,
+        validation_fraction=0.2,
+        tol=0.02,
+        n_iter_no_change=2,
+        random_state=0,
+    ).fit(KINDS[kind](X), y)
+    losses = model.validation_losses_
+    assert 1 < len(losses) < 12
+    assert len(model.members_) == 3 * len(losses)
+    assert [type(one) for one in model.members_[:: len(losses)]] == [type(one) for one in MEMBERS]
+    enough = [min(losses[:k]) > 0.98 * min(losses[: k - 2]) for k in range(3, len(losses) + 1)]
+    assert enough == [False] * (len(enough) - 1) + [True]
+    watched = np.array([tuple(row) not in set.union(*seen) for row in X])
+    assert watched.sum() == 60
+    total = 0.0
+    for member in model.members_[:: len(losses)]:  # the first of each kind
+        scores = member.decision_function(X[watched])
+        centre = 0.0 if n_classes == 2 else scores.mean(axis=1, keepdims=True)
+        total = total + scores / np.sqrt(np.mean((scores - centre) ** 2))
+
+    def loss_at(log_temperature):
+        scores = total / np.exp(log_temperature)
+        by_class = np.c_[np.zeros_like(scores), scores] if n_classes == 2 else scores
+        return log_loss(y[watched], softmax(by_class, axis=1))
+
+    best = minimize_scalar(loss_at, bounds=(-4, 4), method="bounded")
+    assert losses[0] == pytest.approx(best.fun, rel=5e-3)  # ours is of 60 rows and two unknown
+    again = LocallyLinearEnsemble(
+        MEMBERS,
+        n_folds=12,
+        early_stopping=True,
+        validation_fraction=0.2,
+        n_iter_no_change=20,
+        random_state=0,
+    ).fit(KINDS[kind](X), y)
+    assert len(again.validation_losses_) == 12
+    np.testing.assert_array_equal(again.validation_losses_[: len(losses)], losses)
+    model.partial_fit(KINDS[kind](X[:50]), y[:50])
+    assert len(model.members_) == 3 * len(losses)
+
+
 def test_members_have_seeds_of_their_own():
     X, y = problem(2)
     model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0).fit(X, y)
@@ -189,6 +248,14 @@ def test_rows_of_weight_zero_are_not_there():
     np.testing.assert_allclose(model.decision_function(X), other.decision_function(X))
 
 
+def test_a_class_of_weight_zero_is_still_a_class():
+    X, y = problem(4)
+    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, early_stopping=True, random_state=0)
+    model.fit(X, y, np.where(y == "a", 0.0, 1.0))
+    assert model.predict_proba(X).shape == (300, 4)
+    assert not (model.predict(X) == "a").any()
+
+
 def test_files(tmp_path):
     X, y = problem(4)
     model = LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0).fit(X, y)
@@ -216,6 +283,11 @@ def test_scorers():
         ({"estimators": ["ml3"]}, "estimators="),
         ({"n_folds": 1}, "n_folds"),
         ({"n_jobs": 0}, "n_jobs"),
+        ({"early_stopping": 1}, "early_stopping"),
+        ({"validation_fraction": 1.0}, "validation_fraction"),
+        ({"early_stopping": True, "validation_fraction": 0.999}, "validation_fraction=0.999 of"),
+        ({"tol": -1.0}, "tol"),
+        ({"n_iter_no_change": 0}, "n_iter_no_change"),
         ({"estimators": [L3MClassifier(n_regions=1)]}, "n_regions"),
     ],
 )

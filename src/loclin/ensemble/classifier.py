@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any, Self
 
@@ -13,13 +13,14 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.engine.data import Floats, Labels, is_sparse
+from loclin.engine.data import Floats, Labels, Rows, is_sparse
 from loclin.engine.threads import side_by_side
 from loclin.ensemble.selection import select
 from loclin.fitting.atomic import atomic
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from loclin.fitting.checks import (
+    check_flag,
     check_n_jobs,
     check_number,
     check_weights,
@@ -28,10 +29,12 @@ from loclin.fitting.checks import (
 )
 from loclin.fitting.probability import (
     StreamedTemperature,
+    log_losses,
     smoothing_of,
     spread,
     temperature_of,
 )
+from loclin.fitting.rows import hold_out
 from loclin.fitting.scored import Scored
 from loclin.fitting.targets import classes_of_stream, find_classes, in_classes, n_scorers
 from loclin.ml3 import ML3Classifier
@@ -62,9 +65,20 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         Kinds, unfitted classifiers of this package for one label a row; not changed. None stands
         for ``[ML3Classifier(metric="auto"), SAPLClassifier(metric="auto")]``.
     n_folds : int, default=5
-        Members of each kind. Error falls with it, less and less, and time rises.
+        Members of each kind, at most. Error falls with it, less and less, and time rises.
+    early_stopping : bool, default=False
+        Hold out rows from all members, and stop adding members, one of each kind at a time, when
+        the log loss there has not fallen by `tol` of itself for `n_iter_no_change` times. For many
+        folds: with the default 5 there is little to save, and rows held out cost more.
+    validation_fraction : float, default=0.1
+        Part held out, if `early_stopping`.
+    tol : float, default=1e-3
+        See `early_stopping`; at least 0.
+    n_iter_no_change : int, default=3
+        See `early_stopping`; at least 1.
     n_jobs : int or None, default=None
-        Members that are fitted at once, in threads; -1 for all processors.
+        Members that are fitted at once, in threads; -1 for all processors. With early stopping,
+        one of each kind at most.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds and of members that have none.
     verbose : int, default=0
@@ -75,7 +89,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     members_ : list of classifiers
-        Fitted, kind by kind.
+        Fitted, kind by kind, as many of each.
     shares_ : ndarray of shape (n_kinds,)
         How much each kind counts; they sum to one.
     units_ : ndarray of shape (n_kinds,)
@@ -90,6 +104,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         Their intercepts.
     intercept_ : ndarray of shape (n_scorers,)
         Mean global intercepts.
+    validation_losses_ : list of float
+        With early stopping, the log loss on the rows held out from all: with one member of each
+        kind, with two, and so on; else empty.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -124,12 +141,20 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         estimators: list[Any] | None = None,
         *,
         n_folds: int = 5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        tol: float = 1e-3,
+        n_iter_no_change: int = 3,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
         self.estimators = estimators
         self.n_folds = n_folds
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -163,18 +188,25 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         kinds = self._kinds()
         rows, target = read_labelled_rows(self, X, y)
         self.classes_, labels = find_classes(target)
-        weights = check_weights(sample_weight, len(labels))
+        weights: Floats = check_weights(sample_weight, len(labels))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if self.early_stopping:
+            places = np.flatnonzero(weights > 0)
+            counted = Rows(rows[places], labels[places], weights[places], places)
+            _, watched = hold_out(counted, self.validation_fraction, seed)
+            kept = np.ones(len(labels), bool)
+            kept[watched.origin] = False
+            rows, labels, weights = rows[kept], labels[kept], weights[kept]
         folds = self._folds(labels, weights, seed)
-        jobs = [(kind, fold) for kind in range(len(kinds)) for fold in range(self.n_folds)]
+        jobs = [(fold, kind) for fold in range(self.n_folds) for kind in range(len(kinds))]
         context = self._init_callback_context(max_subtasks=len(jobs), sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self)
 
-        def fit_member(number: int, kind: int, fold: int) -> Any:
+        def fit_member(fold: int, kind: int) -> Any:
             member = self._member(kinds[kind], kind, fold, seed)
             kept = folds != fold
             given = None if sample_weight is None else weights[kept]
-            task = context.subcontext(task_name="member", task_id=number)
+            task = context.subcontext(task_name="member", task_id=fold * len(kinds) + kind)
             task.call_on_fit_task_begin(estimator=self)
             with task.propagate_callback_context(member):
                 member.fit(rows[kept], self.classes_[labels[kept]], given)
@@ -183,10 +215,13 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
                 print(f"{type(self).__name__}: {type(member).__name__} {fold + 1}/{self.n_folds}")
             return member
 
-        numbered = [(number, *job) for number, job in enumerate(jobs)]
-        self.members_ = side_by_side(fit_member, numbered, self.n_jobs)
+        if self.early_stopping:
+            members, self.validation_losses_ = self._until_enough(fit_member, jobs, watched)
+        else:
+            members, self.validation_losses_ = side_by_side(fit_member, jobs, self.n_jobs), []
+        self.members_ = [one for kind in range(len(kinds)) for one in members[kind :: len(kinds)]]
         self._streamed, self._n_seen = StreamedTemperature(), len(labels)
-        self._weigh(rows, labels, weights, folds)
+        self._weigh(rows, labels, weights, folds, len(kinds))
         context.call_on_fit_task_end(estimator=self)
         return self
 
@@ -317,6 +352,11 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
 
     def _kinds(self) -> list[Any]:
         check_number("n_folds", self.n_folds, Integral, low=2)
+        check_number("validation_fraction", self.validation_fraction, low=0, high=1,
+                     open_low=True, open_high=True)  # fmt: skip
+        check_number("tol", self.tol, low=0, open_high=True)
+        check_number("n_iter_no_change", self.n_iter_no_change, Integral, low=1)
+        check_flag("early_stopping", self.early_stopping)
         check_n_jobs(self.n_jobs)
         if self.estimators is None:
             return [ML3Classifier(metric="auto"), SAPLClassifier(metric="auto")]
@@ -349,11 +389,33 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
                 folds[common[out]] = fold
         return folds
 
-    def _weigh(self, rows: Any, labels: Labels, weights: Floats, folds: NDArray[np.intp]) -> None:
+    def _until_enough(
+        self, fit_member: Callable[..., Any], jobs: list[Any], watched: Rows
+    ) -> tuple[list[Any], list[float]]:
+        """Fit members of each kind until the log loss of their mean score falls no longer."""
+        members: list[Any] = []
+        losses: list[float] = []
+        total: Any = 0.0
+        n_kinds = len(jobs) // self.n_folds
+        for first in range(0, len(jobs), n_kinds):
+            added = side_by_side(fit_member, jobs[first : first + n_kinds], self.n_jobs)
+            members += added
+            for member in added:
+                decisions = member.decision_function(watched.X)
+                total = total + decisions / (spread(decisions) or 1.0)
+            losses.append(float(log_losses(total, watched.y, watched.weights).sum()))
+            before = losses[: -self.n_iter_no_change]
+            if before and min(losses) > (1 - self.tol) * min(before):
+                break
+        return members, losses
+
+    def _weigh(
+        self, rows: Any, labels: Labels, weights: Floats, folds: NDArray[np.intp], kinds: int
+    ) -> None:
         """Set units, shares and the temperature, by the rows that members did not see."""
-        kinds = len(self.members_) // self.n_folds
+        n_each = len(self.members_) // kinds
         self.shares_, self.units_ = np.full(kinds, 1 / kinds), np.ones(kinds)
-        some = np.flatnonzero((folds >= 0) & (weights > 0))
+        some = np.flatnonzero((folds >= 0) & (folds < n_each) & (weights > 0))
         self.smoothing_ = smoothing_of(len(some) or len(labels))
         if not len(some):
             self._set_units(rows)
@@ -362,7 +424,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         shape = (len(labels),) if len(self.classes_) == 2 else (len(labels), len(self.classes_))
         held_out = [np.zeros(shape) for _ in range(kinds)]
         for number, member in enumerate(self.members_):
-            kind, fold = divmod(number, self.n_folds)
+            kind, fold = divmod(number, n_each)
             out = np.flatnonzero(folds == fold)
             if len(out):
                 held_out[kind][out] = member.decision_function(rows[out])
@@ -382,7 +444,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
 
     def _spreads(self, rows: Any) -> NDArray[np.float64]:
         spreads = [spread(member.decision_function(rows)) or 1.0 for member in self.members_]
-        return np.array(spreads).reshape(-1, self.n_folds).mean(axis=1)
+        return np.array(spreads).reshape(len(self.shares_), -1).mean(axis=1)
 
     def _watch(self, rows: Any, labels: Labels, weights: Floats) -> None:
         """Let rows that are about to be learned tell units and temperature."""
@@ -409,10 +471,11 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
 
     def _factors(self) -> Iterator[tuple[Any, float]]:
         """Yield members that count, and what their scores are multiplied by."""
+        n_each = len(self.members_) // len(self.shares_)
         for number, member in enumerate(self.members_):
-            kind = number // self.n_folds
+            kind = number // n_each
             if self.shares_[kind] > 0:
-                yield member, float(self.shares_[kind] / (self.units_[kind] * self.n_folds))
+                yield member, float(self.shares_[kind] / (self.units_[kind] * n_each))
 
     def _by_scorer(self, part: NDArray[Any]) -> NDArray[Any]:
         """One scorer for each class: where two classes have one, the first class's is zero."""
