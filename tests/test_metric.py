@@ -1,6 +1,7 @@
 """The metric that is learned from gradients: its products, the way back, and when it is taken."""
 
 import re
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import loclin.io
 from loclin import LLSVMClassifier, ML3Classifier, SAPLClassifier
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 from loclin.fitting import mapped, metric
+from loclin.fitting.mapped import LinearMap
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
 
@@ -38,6 +40,12 @@ def problem(n_classes=3, n=N, d=D, seed=0):
     return X, np.array(["a", "b", "c"])[y]
 
 
+def products_at(model, X, weights, *, whole):
+    """Products of the gradients at these rows, by the codes' moments."""
+    moments = metric.code_moments(model._codes(X), weights)
+    return metric.gradient_products(moments, model.local_coef_, whole=whole)
+
+
 def plain_products(gradients, weights):
     """Mean outer products of gradients (n, c, d), those of each row less their mean."""
     total = 0.0
@@ -60,9 +68,9 @@ def test_products_are_those_of_finite_differences_of_the_scores(n_classes):
         down[:, f] -= 1e-6
         gradients[:, :, f] = (model._class_scores(up) - model._class_scores(down)) / 2e-6
     expected = plain_products(gradients, weights)
-    found = metric.gradient_products(model._codes(X), model.local_coef_, weights, whole=True)
+    found = products_at(model, X, weights, whole=True)
     np.testing.assert_allclose(found, expected, atol=1e-6 * expected.max())
-    found = metric.gradient_products(model._codes(X), model.local_coef_, weights, whole=False)
+    found = products_at(model, X, weights, whole=False)
     np.testing.assert_allclose(found, np.diag(expected), atol=1e-6 * expected.max())
 
 
@@ -76,7 +84,7 @@ def test_products_are_those_of_the_models_that_act(name, n_classes):
     gradients = gradients.reshape(N, -1, D)
     expected = plain_products(gradients, weights)
     for whole, wanted in ((True, expected), (False, np.diag(expected))):
-        found = metric.gradient_products(model._codes(X), model.local_coef_, weights, whole=whole)
+        found = products_at(model, X, weights, whole=whole)
         if n_classes == 2 and len(model.local_coef_) == 2:  # of two scorers half the difference
             found = 2 * found
         np.testing.assert_allclose(found, wanted, atol=1e-12 * expected.max())
@@ -309,6 +317,105 @@ def test_a_stream_takes_the_metric_of_its_first_rows(kind):
     coef, intercept = model.local_model(X)
     scores = np.einsum("ncd,nd->nc", coef, X) + intercept
     np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-10)
+
+
+MOVING = ["ml3", "sapl", "sapl own"]
+CHUNKS = [slice(0, 60), slice(60, 100), slice(100, 110), slice(110, 200), slice(200, 300)]
+
+
+def streamed(model, X, y, chunks):
+    for chunk in chunks:
+        model.partial_fit(X[chunk], y[chunk], np.unique(y))
+    return model
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", [*MOVING, "sapl constant"])
+def test_a_stream_is_the_same_model_in_any_metric(name, form):
+    X, y = problem(n=300)
+    X = form(X)
+    start = MODELS["sapl" if name == "sapl constant" else name]
+    model = clone(start).set_params(metric="diagonal")
+    if name == "sapl constant":
+        model.set_params(weights="constant")
+    streamed(model, X, y, [slice(0, 200), slice(200, 260)])
+    before = model._stream.result()
+    root = np.random.default_rng(0).uniform(0.5, 2, (D, D))
+    moved, there_and_back = deepcopy(model), deepcopy(model)
+    for other in [root[0]] if sparse.issparse(X) else [root[0], root @ root.T]:
+        moved._stream.move(LinearMap(model._multiplier, other))
+        after = moved._stream.result()
+        for field in after.units:
+            np.testing.assert_allclose(getattr(after, field), getattr(before, field), atol=1e-10)
+    there_and_back._stream.move(LinearMap(model._multiplier, root[0]))
+    there_and_back._stream.move(model._map)
+    for one in (model, moved, there_and_back):
+        streamed(one, X, y, [slice(260, 300)])  # the metric does not move by itself
+    said = model.decision_function(X)
+    np.testing.assert_allclose(there_and_back.decision_function(X), said, atol=1e-8)
+    assert name == "sapl constant" or not np.allclose(moved.decision_function(X), said)
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full", 2])
+@pytest.mark.parametrize("name", MOVING)
+def test_the_metric_of_a_stream_follows_its_gradients_as_its_rows_double(name, kind):
+    X, y = problem(n=300)
+    model = clone(MODELS[name]).set_params(metric=kind)
+    moments, n_averaged, moved = 0.0, 0, []
+    for chunk in CHUNKS:
+        rows, labels = X[chunk], y[chunk]
+        weights, expected = getattr(model, "feature_weights_", None), None
+        if weights is not None:
+            codes = model.local_weights(rows)
+            codes = codes.toarray() if sparse.issparse(codes) else codes.reshape(len(rows), -1)
+            share = 4 * len(rows) / (4 * len(rows) + n_averaged) if n_averaged else 1.0
+            moments = (1 - share) * moments + share * codes.T @ codes / len(rows)
+            n_averaged += len(rows)
+            whole = kind != "diagonal"
+            products = metric.gradient_products(moments, model.local_coef_, whole=whole)
+            root = metric.root_of(products, rows, kind if kind == 2 else None)
+            expected = root if root.ndim == 1 else np.sqrt(np.diag(root @ root))
+        model.partial_fit(rows, labels, np.unique(y))
+        moved.append(weights is not None and not np.array_equal(weights, model.feature_weights_))
+        if moved[-1]:
+            np.testing.assert_allclose(model.feature_weights_, expected)
+    assert moved == [False, False, False, False, True]  # 60 rows to begin with, 200 before the last
+
+
+@pytest.mark.parametrize("model", [ML3Classifier(), SAPLClassifier(30)], ids=["ml3", "sapl"])
+def test_few_first_rows_do_not_settle_the_metric(model, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6000, 20))
+    y = np.sin(2 * X[:, 0]) > X[:, 1]
+    chunks = [slice(start, start + 50) for start in range(0, 4000, 50)]
+    moving = clone(model).set_params(metric="diagonal", random_state=0)
+    still = clone(moving)
+    streamed(moving, X, y, chunks)
+    monkeypatch.setattr(type(model), "_metric_moves", False)
+    streamed(still, X, y, chunks)
+    errors = [np.mean(one.predict(X[4000:]) != y[4000:]) for one in (moving, still)]
+    assert errors[0] < 0.9 * errors[1]
+    assert moving.feature_weights_[:2].min() > 3 * moving.feature_weights_[2:].max()
+
+
+def test_the_codings_of_llsvm_stay_in_the_metric_of_the_first_rows():
+    X, y = problem(n=300)
+    model = clone(MODELS["llsvm"]).set_params(metric="diagonal")
+    weights = streamed(model, X, y, CHUNKS[:1]).feature_weights_
+    np.testing.assert_array_equal(streamed(model, X, y, CHUNKS[1:]).feature_weights_, weights)
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_files_keep_where_a_moving_metric_is(name, tmp_path):
+    X, y = problem(n=300)
+    model = streamed(clone(MODELS[name]).set_params(metric="diagonal"), X, y, CHUNKS[:4])
+    loclin.io.save(model, tmp_path / "stream.loclin")
+    again = loclin.io.load(tmp_path / "stream.loclin")
+    for one in (model, again):
+        weights = one.feature_weights_
+        streamed(one, X, y, CHUNKS[4:])
+        assert not np.array_equal(one.feature_weights_, weights)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
 
 
 def test_small_features_have_the_same_metric():

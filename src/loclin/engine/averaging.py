@@ -13,6 +13,8 @@ from loclin.engine.iterates import Progress, Weights
 from loclin.engine.procedure import LocalModels
 from loclin.engine.rows import as_models, weights_for
 
+WEIGHT_UNITS = 1, 0, 0  # of `Weights`: powers of the features' unit
+
 
 @dataclass(frozen=True, kw_only=True)
 class DescentModels(LocalModels):
@@ -48,6 +50,10 @@ class AveragedWeights(ABC):
     @abstractmethod
     def current(self) -> tuple[Floats, ...]:
         """Mean of the iterates since averaging began, or the last one where it has not."""
+
+    @abstractmethod
+    def moving(self) -> list[tuple[Floats, int]]:
+        """Return what `current` gives the mean of, with its power of the features' unit."""
 
     @abstractmethod
     def fitted(self, t: int, *iterate: Floats) -> DescentModels:

@@ -85,6 +85,10 @@ class Coder(ABC):
     n_at_rest = 0
     """Passes over the rows before the first one that moves it."""
 
+    moving: tuple[tuple[str, int], ...] = ()
+    """Attributes that it learns, with their power of the features' unit, in the order of `current`;
+    only where the metric of a stream may move."""
+
     scores_all_models = True
     """Whether all models of all scorers may be scored by one product."""
 

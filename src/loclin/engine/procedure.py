@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from loclin.engine.data import Floats, Rows
+
+Change = Callable[[Any, int], Any]
+"""A field in other units of the features, by the field and its power of them (`units`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from loclin.engine.averaging import AveragedWeights, DescentModels
+from loclin.engine.averaging import WEIGHT_UNITS, AveragedWeights, DescentModels
 from loclin.engine.coders import Coder, Given
 from loclin.engine.codes import squared_norms
 from loclin.engine.data import Floats, Labels, Matrix, Rows
@@ -108,6 +108,11 @@ class SGD(AveragedWeights):
     def current(self) -> tuple[Floats, ...]:
         """Mean of the iterates since averaging began, or the last one: W, b, g, the coder's."""
         return *self.mean_weights(), *self.coder.current(self.averaged[1])
+
+    def moving(self) -> list[tuple[Floats, int]]:
+        """Return what `current` gives the mean of, with its power of the features' unit."""
+        of_coder = [(getattr(self.coder, name), power) for name, power in self.coder.moving]
+        return [*zip(self.weights, WEIGHT_UNITS, strict=True), *of_coder]
 
     def fitted(self, t: int, *iterate: Floats) -> DescentModels:
         """Return what `current` gave as a fitted model."""

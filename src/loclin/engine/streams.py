@@ -9,11 +9,17 @@ import numpy as np
 from loclin.engine.averaging import DescentModels
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.losses import Loss
-from loclin.engine.procedure import StreamProcedure
+from loclin.engine.procedure import Change, StreamProcedure
+from loclin.engine.rows import as_models
 from loclin.engine.schedule import auto_alpha, stable_eta0, step_offset
 
 # First step of a stream: smaller than that of a fit, since with alpha falling as 1/n it stays.
 _STREAM_ETA0 = 1.0
+
+
+def share_of_last(n: int, n_before: int) -> float:
+    """Share of the last n rows in an average of n_before rows that decays with degree 3."""
+    return min(1.0, 4.0 * n / (n_before + 4.0 * n))
 
 
 class Stream(StreamProcedure):
@@ -46,6 +52,16 @@ class Stream(StreamProcedure):
         self.followed = alpha, t
         return self
 
+    def remap(self, change: Change) -> None:
+        """Go on in other units of the features."""
+        solver, moving = self.solver, self.solver.moving()
+        means = zip(self.mean or (), (power for _, power in moving), strict=False)
+        for value, power in (*moving, *means):
+            if power == 0:
+                continue
+            fields = as_models(value, solver.is_sparse, solver.n_models) if power == 1 else value
+            fields[:] = change(fields, power)
+
     def enter(self, X: Matrix, mean_squared_norm: float, alpha: float | None,
               constant: float = 0.0) -> None:  # fmt: skip
         """Count rows in, set the solver's alpha and step, and begin a new average.
@@ -73,14 +89,13 @@ class Stream(StreamProcedure):
     def fold(self, n: int) -> None:
         """Fold the mean iterate of the last n rows into the running average.
 
-        The average decays polynomially, with degree 3. It is a fresh array: models that were handed
-        out do not change.
+        The average is a fresh array: models that were handed out do not change.
         """
         block_mean = self.solver.current()
         if self.mean is None:
             self.mean = block_mean
         else:
-            share = min(1.0, 4.0 * n / (self.n_averaged + 4.0 * n))
+            share = share_of_last(n, self.n_averaged)
             self.mean = tuple(
                 mean + mean.dtype.type(share) * (new - mean)
                 for mean, new in zip(self.mean, block_mean, strict=True)

@@ -34,7 +34,7 @@ from loclin.fitting.checks import (
 )
 from loclin.fitting.iterations import accuracy_with, check_learned, warn_of_end
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
-from loclin.fitting.metric import chosen_metric
+from loclin.fitting.metric import StreamedMetric, chosen_metric, move_metric
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh
 from loclin.fitting.scored import Scored
 from loclin.fitting.stored import Stored, go_on, so_far
@@ -85,6 +85,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     _multilabel = False  # has a row several labels?
     _multiplier = 1.0  # of the features while they are learned from
     _root: NDArray[Any] | None = None  # of the metric
+    _metric_moves = False  # may that of a stream?
+    _streamed_metric: StreamedMetric | None = None
     _largest = 0.0  # feature of the rows of a fit, or of a stream so far
     _mean_weight = RunningMean()  # of the rows of a stream
     _strength_name = "alpha"  # the parameter that "auto" leaves to held-out rows
@@ -332,7 +334,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         """Remove the attributes of an earlier fit."""
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
-        self._adopted, self._units, self._root = frozenset(), {}, None
+        self._adopted, self._units = frozenset(), {}
+        self._root = self._streamed_metric = None
 
     def _adopt(self, model: FittedModel) -> None:
         """Let the fields of a fitted model be attributes, in place of those of the one before."""
@@ -354,10 +357,11 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     def _begin_stream(self, rows: Rows) -> StreamProcedure:
         """Begin a stream, or go on from a fit, in the same way."""
         if not self._is_fitted():
-            if self.metric != "auto":
+            if self.metric not in (None, "auto"):
                 self.__dict__.update(chosen_metric(self, rows))
+                self._streamed_metric = StreamedMetric(2 * len(rows.y))
             self._multiplier = multiplier_for(self, rows)
-        if self._map.is_plain:
+        if self._map.is_plain and self._streamed_metric is None:
             return self._start_stream(rows, self._generator())
         return Mapped(self._start_stream(self._mapped(rows), self._generator()), self._map)
 
@@ -383,6 +387,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
                 self._stream = self._begin_stream(rows)
         else:
             self._stream = deepcopy(self._stream)
+            if self._metric_moves:
+                move_metric(self, rows)
         stream = self._stream
         alpha = None if isinstance(self.alpha, str) else float(self.alpha)
         with threads_for(stream.products), _overflow_is_checked():

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from loclin.engine.data import Rows
-from loclin.engine.procedure import Descent, FittedModel, LocalModels, StreamProcedure
+from loclin.engine.procedure import Change, Descent, FittedModel, LocalModels, StreamProcedure
 from loclin.engine.scores import winners
 from loclin.fitting.targets import share_right
 
@@ -144,6 +144,10 @@ class Constants(Wrapped):
     def seen(self, rows: Rows) -> Rows:
         """Return the rows: the procedure's views make ones of them."""
         return rows
+
+    def remap(self, change: Change) -> None:
+        """Go on in other units of the features, of which the constants have none."""
+        self.inner.remap(lambda value, power: value if power == 1 else change(value, power))
 
     def changed(self, model: LocalModels) -> LocalModels:
         """Return the model with weights of zero."""

@@ -128,6 +128,11 @@ class Mapped(Wrapped):
         super().__init__(inner)
         self.linear_map = linear_map
 
+    def move(self, linear_map: LinearMap) -> None:
+        """Go on with a stream under another map."""
+        before, self.linear_map = self.linear_map, linear_map
+        self.inner.remap(lambda value, power: linear_map.of_field(before.back(value, power), power))
+
     def seen(self, rows: Rows) -> Rows:
         """Return the rows mapped."""
         return self.linear_map.of_rows(rows)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
 from loclin.engine.jit import quiet
+from loclin.engine.streams import share_of_last
 from loclin.engine.threads import side_by_side
 from loclin.fitting.mapped import in_metric
 from loclin.fitting.probability import log_losses
@@ -35,7 +36,28 @@ _POWER = 0.25  # of the AGOP: the metric is its square root
 _LEAST = 1e-2  # root of the metric, in its largest: it must be invertible in single precision
 
 
-def gradient_products(codes: Any, coef: Floats, weights: Floats, *, whole: bool) -> Floats:
+def code_moments(codes: Any, weights: Floats) -> Floats:
+    """Mean over the rows of the outer products of their codes.
+
+    Parameters
+    ----------
+    codes : csr of shape (n, m) or ndarray of shape (n, s, m)
+    weights : ndarray of shape (n,)
+        Of the rows.
+
+    Returns
+    -------
+    moments : ndarray of shape (m, m) or (s m, s m), float64
+    """
+    total = weights.sum(dtype=np.float64)
+    if is_sparse(codes):
+        flat = codes.astype(np.float64)
+        return (flat.T @ flat.multiply(weights[:, None])).toarray() / total
+    flat = codes.reshape(len(codes), -1).astype(float)
+    return flat.T @ (flat * weights[:, None]) / total
+
+
+def gradient_products(moments: Floats, coef: Floats, *, whole: bool) -> Floats:
     """Mean over the rows of the outer products of the scores' gradients (AGOP).
 
     The gradient of score y at row i is ``g_iy = sum_j code_iyj w_yj``; of several scores, that
@@ -45,10 +67,9 @@ def gradient_products(codes: Any, coef: Floats, weights: Floats, *, whole: bool)
 
     Parameters
     ----------
-    codes : csr of shape (n, m) or ndarray of shape (n, s, m)
+    moments : ndarray of shape (m, m) or (s m, s m)
+        Of codes that the scorers share, or of those of each.
     coef : ndarray of shape (s, m, d)
-    weights : ndarray of shape (n,)
-        Of the rows.
     whole : bool
         False for the diagonal alone.
 
@@ -57,15 +78,10 @@ def gradient_products(codes: Any, coef: Floats, weights: Floats, *, whole: bool)
     products : ndarray of shape (d, d) or (d,), float64
     """
     s, m, d = coef.shape
-    flat = codes.astype(np.float64) if is_sparse(codes) else codes.reshape(-1, s * m).astype(float)
-    weighed = flat.multiply(weights[:, None]) if is_sparse(codes) else flat * weights[:, None]
-    moments = flat.T @ weighed / weights.sum(dtype=np.float64)
-    if is_sparse(codes):
-        moments, blocks = moments.toarray(), coef
-        mean = coef.mean(axis=0) if s > 1 else 0.0
+    if len(moments) == m:
+        blocks, mean = coef, coef.mean(axis=0) if s > 1 else 0.0
     else:
-        between = np.eye(s) - 1 / s if s > 1 else np.ones((1, 1))
-        moments *= np.kron(between, np.ones((m, m)))
+        moments = moments * np.kron(np.eye(s) - 1 / s, np.ones((m, m)))
         blocks, mean = coef.reshape(1, s * m, d), 0.0
     products = np.zeros((d, d) if whole else d)
     for of_scorer in blocks:
@@ -106,8 +122,8 @@ def root_of(products: Floats, X: Matrix, rank: int | None = None) -> Floats | No
 def products_of(model: Any, rows: Rows, whole: bool) -> Floats:
     """Return the products of a fitted model's gradients at some of the rows, with a trace of 1."""
     some = slice(None, None, -(-len(rows.y) // _GRADIENT_ROWS))
-    codes = model._codes(rows.X[some])
-    found = gradient_products(codes, model.local_coef_, rows.weights[some], whole=whole)
+    moments = code_moments(model._codes(rows.X[some]), rows.weights[some])
+    found = gradient_products(moments, model.local_coef_, whole=whole)
     trace = found.trace() if whole else found.sum()
     return found / trace if trace > 0 else found
 
@@ -122,8 +138,7 @@ def refit(model: Any, rows: Rows, root: Floats | None, trial: Trial, seed: int) 
 
 def learned_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | None:
     """Return the root of the metric after all rounds, by short fits to some of the rows."""
-    whole = model.metric != "diagonal"
-    rank = None if isinstance(model.metric, str) else int(model.metric)
+    whole, rank = is_whole(model.metric), rank_of(model.metric)
     by_class = np.argsort(rows.y, kind="stable")[:: -(-len(rows.y) // MOST_ROWS)]
     first = np.unique(rows.y, return_index=True)[1]
     some, root = part_of(rows, np.union1d(by_class, first)), None
@@ -189,6 +204,57 @@ def held_out_loss(fitted: list[Any], parts: list[tuple[Rows, Rows]]) -> float:
     return float(losses.sum())
 
 
+class StreamedMetric(NamedTuple):
+    """The metric of a stream follows its gradients: it moves whenever the rows seen have doubled.
+
+    Parameters
+    ----------
+    n_next : int
+        Rows seen, at which it moves next.
+    n_averaged : int, default=0
+    moments : ndarray, default=None
+        Running `code_moments` of so many rows, that forget early ones as the models do.
+    """
+
+    n_next: int
+    n_averaged: int = 0
+    moments: Floats | None = None
+
+    def after(self, codes: Any, weights: Floats) -> StreamedMetric:
+        """Take in the codes of some more rows."""
+        n, moments = len(weights), code_moments(codes, weights)
+        if self.moments is not None:
+            share = share_of_last(n, self.n_averaged)
+            moments = self.moments + share * (moments - self.moments)
+        return self._replace(n_averaged=self.n_averaged + n, moments=moments)
+
+
+def move_metric(model: Any, rows: Rows) -> None:
+    """Let the stream of a model go on in the metric of its gradients so far, if that is due."""
+    if model._streamed_metric is None:
+        return
+    stream, metric = model._stream, model.metric
+    seen = model._streamed_metric.after(model._codes(rows.X), rows.weights)
+    if stream.n_seen >= seen.n_next:
+        products = gradient_products(seen.moments, model.local_coef_, whole=is_whole(metric))
+        root = root_of(products, rows.X, rank_of(metric))
+        if root is not None:
+            vars(model).update({"_root": root} | attributes_of(root, rows.X.shape[1]))
+            stream.move(model._map)
+        seen = seen._replace(n_next=2 * stream.n_seen)
+    model._streamed_metric = seen
+
+
+def is_whole(metric: str | int | None) -> bool:
+    """Tell whether the metric is a matrix, not its diagonal alone."""
+    return metric not in (None, "diagonal", "auto")
+
+
+def rank_of(metric: str | int) -> int | None:
+    """Return the number of directions that count; None for all."""
+    return None if isinstance(metric, str) else int(metric)
+
+
 def stronger(model: Any) -> dict[str, Any]:
     """Return the strength of short fits, as attributes: what tells nothing shrinks most."""
     if isinstance(model.alpha, str):
@@ -208,8 +274,7 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
     if metric is None:
         return {}
     n_features = rows.X.shape[1]
-    whole = metric not in ("diagonal", "auto")
-    if whole and (is_sparse(rows.X) or n_features > MOST_FEATURES):
+    if is_whole(metric) and (is_sparse(rows.X) or n_features > MOST_FEATURES):
         reason = (
             "would make sparse rows dense" if is_sparse(rows.X)
             else f"takes at most {MOST_FEATURES} features, and X has {n_features}"

@@ -84,8 +84,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
         combinations too, a number only so many of these, those that are used most; rows must be
         dense, of at most 2,000 features. "auto" takes the diagonal where it lowers the log loss of
         held-out rows, else None (also with more features, or a frozen coding); a fit then takes
-        about twice as long. Models stay those of the features as given. A stream takes the metric
-        of its first rows ("auto": none), or of the fit before.
+        about twice as long. Models stay those of the features as given. A stream keeps the metric
+        of its first rows ("auto": none), which its coding is fitted in, or of the fit before.
     penalize_intercept : bool, default=True
         Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
         free, for "sgd" only.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from loclin.engine.averaging import AveragedWeights, DescentModels
+from loclin.engine.averaging import WEIGHT_UNITS, AveragedWeights, DescentModels
 from loclin.engine.data import Floats, Labels, Matrix
 from loclin.engine.losses import loss_value
 from loclin.engine.rows import compiled_form
@@ -133,6 +133,10 @@ class CCCP(AveragedWeights):
         )  # fmt: skip
         self.end_pass(progress, average)
         return total_loss / float(weights.sum()) + self.penalty()
+
+    def moving(self) -> list[tuple[Floats, int]]:
+        """Return what `current` gives the mean of, with its power of the features' unit."""
+        return list(zip(self.weights, WEIGHT_UNITS, strict=True))
 
     def current(self) -> tuple[Floats, ...]:
         """Mean of the iterates since averaging began, or the last one."""

@@ -65,8 +65,8 @@ class ML3Classifier(LocallyLinearClassifier):
         number only so many of these, those that are used most; rows must be dense, of at most 2,000
         features. "auto" takes the diagonal where it lowers the log loss of held-out rows, else None
         (also with more features); a fit then takes about twice as long. Models stay those of the
-        features as given. A stream takes the metric of its first rows ("auto": none), or of the fit
-        before.
+        features as given. A stream takes the metric of its first rows ("auto": none), and follows
+        its gradients whenever the rows seen have doubled; after a fit it keeps the fit's.
     loss : {"hinge", "logistic"}, default="hinge"
         Loss of the margin. The paper has the hinge.
     max_iter : int, default=1000
@@ -193,6 +193,7 @@ class ML3Classifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
+    _metric_moves = True
 
     def __init__(
         self,

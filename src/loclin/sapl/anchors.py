@@ -21,7 +21,7 @@ from loclin.codings import SoftAssignmentCoding
 from loclin.engine.averaging import DescentModels
 from loclin.engine.coders import Coder
 from loclin.engine.data import Floats, Labels, Rows, is_sparse
-from loclin.engine.procedure import Descent, StreamProcedure
+from loclin.engine.procedure import Change, Descent, StreamProcedure
 from loclin.engine.rows import compiled_form
 from loclin.engine.threads import side_by_side
 from loclin.fitting.encode import encode
@@ -60,6 +60,7 @@ class LearnedAnchors(Coder):
     """
 
     scores_all_models = False
+    moving = (("V", -1), ("bandwidth", 2))
     sum_V: Floats
     sum_log_bandwidth: Floats
 
@@ -186,6 +187,11 @@ class ByScorer(Descent, StreamProcedure):
             return float(part.learn(own, alpha, batch_size))
 
         return sum(side_by_side(learn, enumerate(self.parts), self.n_jobs))
+
+    def remap(self, change: Change) -> None:
+        """Go on in other units of the features."""
+        for part in self.parts:
+            part.remap(change)
 
     def result(self, *, final: bool = False) -> AnchoredModels:
         """Return the model as it stands."""

@@ -97,7 +97,8 @@ class SAPLClassifier(LocallyLinearClassifier):
         be dense, of at most 2,000 features. "auto" takes the diagonal where it lowers the log loss
         of held-out rows, else None (also with more features); a fit then takes about twice as long.
         Models and anchors stay those of the features as given. A stream takes the metric of its
-        first rows ("auto": none), or of the fit before.
+        first rows ("auto": none), and follows its gradients whenever the rows seen have doubled;
+        after a fit it keeps the fit's.
     penalize_intercept : bool, default=False
         Whether the `b_yj` are penalised like weights of a constant feature.
     max_iter : int, default=1000
@@ -187,6 +188,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
+    _metric_moves = True
 
     def __init__(
         self,
