@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from loclin.engine.averaging import WEIGHT_UNITS, AveragedWeights, DescentModels
 from loclin.engine.coders import Coder, Given
@@ -28,8 +29,8 @@ from loclin.engine.schedule import stable_eta0, step_offset
 from loclin.engine.sgd_pass import PassSettings, sgd_pass, sgd_pass_in_memory
 from loclin.engine.streams import Stream
 
-# Rows of a stream that are coded at once.
-_STREAM_BLOCK = 10_000
+# Rows that are coded at once, where all need not be.
+_BLOCK = 10_000
 
 
 class SGD(AveragedWeights):
@@ -62,7 +63,12 @@ class SGD(AveragedWeights):
 
     def mean_squared_norm(self, X: Matrix, Z: Any) -> float:
         """Mean squared norm of the implicit features, Z being the rows as the coder sees them."""
-        return mean_squared_feature_norm(X, self.coder.codes(Z), self.settings.intercepts.local)
+        local, n, mean = self.settings.intercepts.local, X.shape[0], 0.0
+        for block in gen_batches(n, _BLOCK):
+            codes = self.coder.codes(Z[block])
+            share = (block.stop - block.start) / n
+            mean += share * mean_squared_feature_norm(X[block], codes, local)
+        return mean
 
     def count_steps(self, mean_squared_norm: float, eta0: float) -> None:
         """Count steps as taken, so that the first is eta0 over the mean squared norm, or less."""
@@ -210,8 +216,7 @@ class SGDStream(Stream):
         """Learn from the rows; return the objective over them."""
         solver, n, total = self.solver, len(rows.y), 0.0
         solver.settings = solver.settings._replace(batch_size=batch_size)
-        for first in range(0, n, _STREAM_BLOCK):
-            block = slice(first, first + _STREAM_BLOCK)
+        for block in gen_batches(n, _BLOCK):
             X, Z = self.views(rows.X[block])
             norm2 = solver.mean_squared_norm(X, Z)
             constant = float(solver.settings.intercepts.extra)

@@ -44,7 +44,7 @@ def weigh(X: Matrix, labels: Labels, class_weights: Floats | None, sample_weight
         If no row is left.
     """
     weights: Floats = check_weights(sample_weight, len(labels))
-    labels = labels.astype(np.int32)
+    labels = labels.astype(np.int32, copy=False)
     if unit:
         weights = near_one(weights)
     if class_weights is not None:
@@ -65,7 +65,8 @@ def weigh(X: Matrix, labels: Labels, class_weights: Floats | None, sample_weight
             "at least one row of a class that counts a positive weight."
         )
     weights = near_one(weights)
-    return Rows(X, labels, (weights / weights.mean()).astype(X.dtype), origin)
+    weights /= weights.mean()
+    return Rows(X, labels, weights.astype(X.dtype, copy=False), origin)
 
 
 def near_one(weights: Floats) -> Floats:

@@ -70,7 +70,8 @@ def find_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
             f"y has one class only ({classes.tolist()[0]!r}); a classifier needs at least two. "
             "Check that y is the target column and that the rows were not filtered by it."
         )
-    return classes, np.searchsorted(classes, y)  # for less memory than from np.unique
+    labels = np.searchsorted(classes, y)  # for less memory than from np.unique
+    return classes, labels.astype(np.int32)
 
 
 def in_classes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
