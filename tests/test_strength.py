@@ -30,12 +30,12 @@ pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
 
 FACTORS = [0.25, 1.0, 4.0, 16.0, 64.0]
 MODELS = [
-    ML3Classifier(4, max_iter=10, random_state=0),
-    LLSVMClassifier(SoftAssignmentCoding(8, 4), random_state=0, max_iter=8),
-    LLSVMClassifier(SoftAssignmentCoding(8, 4), solver="dual_cd", random_state=0, max_iter=8),
-    SAPLClassifier(4, 4, max_iter=5, random_state=0),
-    L3MClassifier(n_regions=2, n_restarts=2, max_iter=3, random_state=0),
-    USSVMClassifier(4, max_iter=6, random_state=0),
+    ML3Classifier(4, max_iter=6, random_state=0),
+    LLSVMClassifier(SoftAssignmentCoding(8, 4), random_state=0, max_iter=5),
+    LLSVMClassifier(SoftAssignmentCoding(8, 4), solver="dual_cd", random_state=0, max_iter=5),
+    SAPLClassifier(4, 4, max_iter=3, random_state=0),
+    L3MClassifier(n_regions=2, n_restarts=2, max_iter=2, random_state=0),
+    USSVMClassifier(4, max_iter=2, random_state=0),
 ]
 # n_samples, share of the labels drawn at random, rows to hold out in all, draws of the folds then,
 # none of rows that suffice to hold one of the folds out
