@@ -271,7 +271,7 @@ def test_a_model_that_fails_is_left_out(table, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--budget", "0"], "--budget 0 is not a number of seconds above 0; try 3"),
+        (["--budget", "0"], "--budget 0 is not a number of seconds above 0; try 2"),
         (["--budget", "nan"], "--budget nan is not"),
         (["--folds", "1"], "--folds 1 is too small; it must be at least 2"),
         (["--candidates", "0"], "--candidates 0 is too small; it must be at least 1"),

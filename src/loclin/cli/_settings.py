@@ -31,7 +31,7 @@ class Settings:
         with one job no process of its own.
     """
 
-    budget: float = 3.0
+    budget: float = 2.0
     folds: int = 5
     candidates: int = 60
     seed: int = 0
