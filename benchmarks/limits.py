@@ -97,9 +97,15 @@ def _weights_and_anchors(model: Any, n_models: int, shape: Shape) -> int:
     return copies * (c + 1) * n_models * (d + 1) + n_models * d + 3 * n * model.n_neighbors
 
 
+def _plain(n_models: int, **parameters: Any) -> Any:
+    """ML3 without a metric."""
+    return loclin.ML3Classifier(n_models, metric=None, **parameters)
+
+
 def _with_anchors(n_models: int, **parameters: Any) -> Any:
     """SAPL with 8 anchors at a row."""
-    return loclin.SAPLClassifier(n_models, min(_NEIGHBORS, n_models), **parameters)
+    n_neighbors = min(_NEIGHBORS, n_models)
+    return loclin.SAPLClassifier(n_models, n_neighbors, metric=None, **parameters)
 
 
 def _outputs(model: Any, n_models: int, shape: Shape) -> int:
@@ -127,12 +133,13 @@ def _with_atoms(n_models: int, alpha: float | str, **parameters: Any) -> Any:
 
 def _with_planes(n_models: int, **parameters: Any) -> Any:
     """LL-SVM over anchor planes, by stochastic gradient descent."""
-    return loclin.LLSVMClassifier(OrthogonalCoding(n_models), solver="sgd", **parameters)
+    coding = OrthogonalCoding(n_models)
+    return loclin.LLSVMClassifier(coding, solver="sgd", metric=None, **parameters)
 
 
 MODELS = {
     "ML3Classifier": Model(
-        build=loclin.ML3Classifier,
+        build=_plain,
         columns=lambda c, m: c * m,
         memory=_weights_and_codes,
         extra_columns=lambda c, m: m,  # the frozen codes: every row against its own class

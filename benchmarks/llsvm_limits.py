@@ -75,6 +75,7 @@ def usps_implicit() -> dict[str, float]:
         solver="dual_cd",
         alpha=USPS_ALPHA,
         tol=SAME,
+        metric=None,
         calibrate=False,
         random_state=0,
     )
@@ -124,8 +125,8 @@ def mnist_implicit(dtype: str) -> dict[str, float]:
     """MNIST, 50 planes, dual coordinate descent."""
     data: Any = load("mnist")
     X, y = (data.X_train / 255.0).astype(dtype), data.y_train
-    model = LLSVMClassifier(OrthogonalCoding(50), solver="dual_cd", calibrate=False,
-                           random_state=0)  # fmt: skip
+    model = LLSVMClassifier(OrthogonalCoding(50), solver="dual_cd", metric=None,
+                           calibrate=False, random_state=0)  # fmt: skip
     model.fit(X[::100], y[::100])
     _, seconds, memory = measured(lambda: model.fit(X, y))
     error = 100 * (1 - model.score((data.X_test / 255.0).astype(dtype), data.y_test))
@@ -172,7 +173,9 @@ def anchors() -> dict[str, Any]:
         coded = time.process_time() - start
         models = (
             ll_svm(coding),
-            SAPLClassifier(100, 8, anchors=coding.anchors_, calibrate=False, random_state=0),
+            SAPLClassifier(
+                100, 8, anchors=coding.anchors_, metric=None, calibrate=False, random_state=0
+            ),
         )
         for model in models:
             epoch(X[:500], y[:500], model)
@@ -250,7 +253,7 @@ def newsgroups() -> dict[str, float]:
     # Squared hinge, LinearSVC's default. The grid has LinearSVC's models in it: with 20 equal codes
     # of 1/20 (a small bandwidth), alpha * n = 1 / (20 C).
     model = LLSVMClassifier(SoftAssignmentCoding(20, random_state=0), solver="dual_cd",
-                            loss="squared_hinge", tol=0.01, calibrate=False,
+                            loss="squared_hinge", tol=0.01, metric=None, calibrate=False,
                             random_state=0)  # fmt: skip
     grid = {
         "alpha": [1.5 / (20 * C * n) for C in (0.3, 1.0, 3.0)],  # a fold has 2/3 of the rows
@@ -302,7 +305,11 @@ def scale() -> dict[str, Any]:
         for n in sizes:
             X, y = clusters.rows(n)
             model = LLSVMClassifier(
-                SoftAssignmentCoding(100), solver=solver, calibrate=False, random_state=0
+                SoftAssignmentCoding(100),
+                solver=solver,
+                metric=None,
+                calibrate=False,
+                random_state=0,
             )
             if n == sizes[0]:
                 model.fit(X[:1000], y[:1000])

@@ -149,7 +149,8 @@ def make(model: str) -> Any:
             "given": lambda: loclin.USSVMClassifier(dictionary=dictionary, max_iter=30),
         },
     }
-    return made[kind][rest[0] if rest else ""]()
+    one = made[kind][rest[0] if rest else ""]()
+    return one.set_params(metric=None) if kind in ("ml3", "llsvm", "sapl") else one
 
 
 class Data(NamedTuple):

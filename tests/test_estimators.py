@@ -18,6 +18,7 @@ CLASSIFIERS = [getattr(loclin, name) for name in loclin.__all__ if name.endswith
 
 # Every fit with one strength: what alpha="auto" does beside it is tested in test_strength.py.
 FEW = {"max_iter": 5, "random_state": 0}
+PLAIN = {"alpha": "scale", "metric": None, "random_state": 0}
 ESTIMATORS = [
     loclin.ML3Classifier(alpha="scale", **FEW),
     loclin.LLSVMClassifier(alpha="scale", **FEW),
@@ -31,19 +32,12 @@ ESTIMATORS = [
     loclin.KernelLMKLClassifier(max_iter=20, random_state=0),
 ]
 ESTIMATORS += [
-    loclin.LLSVMClassifier(alpha="scale", solver="dual_cd", tol=0.1, random_state=0),
-    loclin.LLSVMClassifier(OrthogonalCoding(), alpha="scale", max_iter=20, random_state=0),
-    loclin.LLSVMClassifier(
-        OrthogonalCoding(per_class=True), alpha="scale", solver="dual_cd", tol=0.1, random_state=0
-    ),
-    loclin.LLSVMClassifier(
-        SoftAssignmentCoding(3, 2), alpha="scale", weights="constant", max_iter=20, random_state=0
-    ),
-    loclin.SAPLClassifier(
-        alpha="scale", share_anchors=False, weights="constant", max_iter=20, random_state=0
-    ),
-    loclin.ML3Classifier(alpha="scale", metric="auto", **FEW),
-    loclin.LLSVMClassifier(alpha="scale", metric="auto", **FEW),
+    loclin.LLSVMClassifier(solver="dual_cd", tol=0.1, **PLAIN),
+    loclin.LLSVMClassifier(OrthogonalCoding(), max_iter=20, **PLAIN),
+    loclin.LLSVMClassifier(OrthogonalCoding(per_class=True), solver="dual_cd", tol=0.1, **PLAIN),
+    loclin.LLSVMClassifier(SoftAssignmentCoding(3, 2), weights="constant", max_iter=20, **PLAIN),
+    loclin.SAPLClassifier(share_anchors=False, weights="constant", max_iter=20, **PLAIN),
+    loclin.ML3Classifier(max_iter=5, **PLAIN),
     loclin.SAPLClassifier(alpha="scale", metric="diagonal", **FEW),
     loclin.L3MClassifier(alpha="scale", solver="online", max_iter=20, random_state=0),
     loclin.L3MClassifier(2, solver="convex", n_restarts=1, tol=0.5, random_state=0),
@@ -56,8 +50,8 @@ ESTIMATORS += [
     ),
 ]
 
-# One of each class, whose temperature these checks find by folds, as a user's fit does. Elsewhere it
-# is told by the rows of the fit: folds take several times as long.
+# One of each class, whose temperature these checks find by folds, as a user's fit does. Elsewhere
+# it is told by the rows of the fit: folds take several times as long.
 FIRST = {repr(estimator) for estimator in ESTIMATORS[: len(CLASSIFIERS)]}
 WITH_FOLDS = {
     "check_class_weight_classifiers",

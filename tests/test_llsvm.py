@@ -49,7 +49,7 @@ SLOPES = {
 
 
 def dual(coding=None, **changed):
-    values = {"alpha": ALPHA, "solver": "dual_cd", "tol": 1e-5, "max_iter": 20_000}
+    values = {"alpha": ALPHA, "solver": "dual_cd", "tol": 1e-5, "max_iter": 20_000, "metric": None}
     return LLSVMClassifier(coding, **(values | {"random_state": 0} | changed))
 
 
@@ -268,7 +268,7 @@ def test_trivial_codes_are_a_plain_linear_svm(how, bias, loss):
 def test_scores_codes_and_local_models(solver, coding, bias, weights, n_classes, fit_kind):
     X, y = some_digits(n_classes)
     model = LLSVMClassifier(coding, solver=solver, bias=bias, weights=weights, max_iter=500,
-                            tol=0.1, n_iter_no_change=2, random_state=0)  # fmt: skip
+                            metric=None, tol=0.1, n_iter_no_change=2, random_state=0)  # fmt: skip
     new = some_digits(n_classes, 300)[0][150:]
     model.fit(fit_kind(X), y)
     scores, one_each = explicit_scores(model, new), coding is C_OCC
@@ -346,7 +346,7 @@ def test_a_frozen_coding_of_another_dtype(coding, solver):
 def test_alpha_scale_follows_its_rule():
     X, y = some_digits(3)
     for coding, bias in ((SOFT, "local"), (OCC, "global"), (C_OCC, "local")):
-        model = LLSVMClassifier(coding, bias=bias, solver="dual_cd", alpha="scale", random_state=0)
+        model = LLSVMClassifier(coding, bias=bias, solver="dual_cd", alpha="scale", metric=None)
         model.fit(X, y)
         of_scorers = [codes_of(model, X, k) for k in range(3)]
         one = (X**2).sum(axis=1) + 1 if bias == "local" else (X**2).sum(axis=1)
@@ -532,7 +532,7 @@ def test_sgd_reaches_the_optimum(coding, bias, loss):
     eta0 = 10.0 if loss == "hinge" else 0.1  # the squared hinge has curvature
     model = LLSVMClassifier(
         coding, alpha=ALPHA, bias=bias, loss=loss, max_iter=600, tol=0, eta0=eta0, average=300,
-        n_iter_no_change=600, random_state=0,
+        metric=None, n_iter_no_change=600, random_state=0,
     ).fit(X, y)  # fmt: skip
     ours, best = objectives(model, X, y)
     assert ours.sum() == pytest.approx(best.sum(), rel=0.01)

@@ -327,7 +327,7 @@ def test_ml3_s_starting_codes_are_the_positive_part_on_the_sphere(iris, monkeypa
 
     plain = ML3Classifier._starting_codes
     monkeypatch.setattr(ML3Classifier, "_starting_codes", begin)
-    model = ML3Classifier(4, p=p, alpha="scale", init=FrozenEstimator(coding), max_iter=1)
+    model = ML3Classifier(4, p=p, alpha="scale", metric=None, init=FrozenEstimator(coding))
     with pytest.raises(Begun):
         model.fit(X, y)
     assert started[0].dtype == dtype

@@ -19,14 +19,15 @@ from loclin.fitting.mapped import LinearMap
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
 
 FEW = {"alpha": "scale", "max_iter": 12, "random_state": 0}
+PLAIN = FEW | {"metric": None}
 MODELS = {
-    "ml3": ML3Classifier(3, **FEW),
-    "sapl": SAPLClassifier(12, 4, **FEW),
-    "sapl own": SAPLClassifier(6, 3, share_anchors=False, bandwidth="learned", **FEW),
-    "llsvm": LLSVMClassifier(**FEW),
-    "llsvm planes": LLSVMClassifier(OrthogonalCoding(3, random_state=0), **FEW),
+    "ml3": ML3Classifier(3, **PLAIN),
+    "sapl": SAPLClassifier(12, 4, **PLAIN),
+    "sapl own": SAPLClassifier(6, 3, share_anchors=False, bandwidth="learned", **PLAIN),
+    "llsvm": LLSVMClassifier(**PLAIN),
+    "llsvm planes": LLSVMClassifier(OrthogonalCoding(3, random_state=0), **PLAIN),
     "llsvm dual": LLSVMClassifier(SoftAssignmentCoding(8, 3), solver="dual_cd", alpha="scale",
-                                  random_state=0),
+                                  metric=None, random_state=0),
 }  # fmt: skip
 N, D = 150, 6
 
@@ -211,7 +212,7 @@ def test_relevant_features_are_found(name, kind, relevant):
     X, y = relevant
     half = slice(None, 600)
     cls = type(MODELS[name])
-    plain = cls(alpha="scale", random_state=0).fit(X[half], y[half])
+    plain = cls(alpha="scale", metric=None, random_state=0).fit(X[half], y[half])
     model = cls(alpha="scale", metric=kind, random_state=0).fit(X[half], y[half])
     weights = model.feature_weights_
     assert set(np.argsort(weights)[-3:]) == {0, 1, 2}
@@ -275,7 +276,7 @@ def test_a_metric_is_of_one_fit():
     assert model.metric_.shape == (D, D)
     model.set_params(metric=None).fit(X, y)
     assert not {"metric_", "feature_weights_"} & set(vars(model))
-    plain = ML3Classifier(2, **FEW).fit(X, y)
+    plain = ML3Classifier(2, **PLAIN).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
 
 
@@ -303,7 +304,7 @@ def test_what_a_metric_cannot_be():
 @pytest.mark.parametrize("kind", ["diagonal", "full", "auto"])
 def test_a_stream_takes_the_metric_of_its_first_rows(kind):
     X, y = problem(n=300)
-    plain = SAPLClassifier(8, 3, random_state=0)
+    plain = SAPLClassifier(8, 3, metric=None, random_state=0)
     model = clone(plain).set_params(metric=kind)
     plain.partial_fit(X[:100], y[:100], np.unique(y)).partial_fit(X[100:], y[100:])
     model.partial_fit(X[:100], y[:100], np.unique(y))

@@ -231,7 +231,8 @@ def test_class_weight(binary):
 
 def test_objective_falls_and_is_the_stated_one(digits):
     X, _, y, _ = digits
-    clf = ML3Classifier(8, alpha=1e-3, max_iter=40, average=0, random_state=0).fit(X, y)
+    clf = ML3Classifier(8, alpha=1e-3, metric=None, max_iter=40, average=0, random_state=0)
+    clf.fit(X, y)
     assert clf.objective_[-1] < 0.5 * clf.objective_[0]
     scores = clf.decision_function(X)
     right = scores[np.arange(len(y)), y]
@@ -322,8 +323,8 @@ def test_verbose_prints_each_iteration(iris, capsys):
 def test_small_data_has_small_batches():
     X, y = make_xor(320, std=0.4, random_state=0)
     X_test, y_test = make_xor(2000, std=0.4, random_state=1)
-    auto = ML3Classifier(10, alpha="scale", random_state=0).fit(X, y)
-    three = ML3Classifier(10, alpha="scale", batch_size=3, random_state=0).fit(X, y)
+    auto = ML3Classifier(10, alpha="scale", metric=None, random_state=0).fit(X, y)
+    three = ML3Classifier(10, alpha="scale", metric=None, batch_size=3, random_state=0).fit(X, y)
     np.testing.assert_array_equal(auto.local_coef_, three.local_coef_)
     assert auto.score(X_test, y_test) > 0.97
 

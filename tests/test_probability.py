@@ -30,7 +30,7 @@ from loclin.fitting.probability import StreamedTemperature, temperature_of
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 SHORT = {"alpha": "scale", "max_iter": 20, "random_state": 0}
 MODELS = {
-    "ml3": ML3Classifier(4, **SHORT),
+    "ml3": ML3Classifier(4, metric=None, **SHORT),
     "llsvm": LLSVMClassifier(SoftAssignmentCoding(20, 4), **SHORT),
     "dual": LLSVMClassifier(SoftAssignmentCoding(20, 4), solver="dual_cd", tol=0.1, **SHORT),
     "sapl": SAPLClassifier(10, 4, **SHORT),

@@ -47,7 +47,7 @@ def each(**values):
 
 
 def quick(**changed):
-    values = {"max_iter": 20, "n_iter_no_change": 99, "random_state": 0}
+    values = {"max_iter": 20, "n_iter_no_change": 99, "metric": None, "random_state": 0}
     return SAPLClassifier(**({"n_anchors": 6, "n_neighbors": 3} | values | changed))
 
 
@@ -346,7 +346,7 @@ def test_anchors_at_rest_are_ll_svm(weights):
     X, y = DIGITS[0][:150], DIGITS[1][:150]
     same = {"weights": weights, "penalize_intercept": weights == "constant", "max_iter": 150,
             "n_iter_no_change": 999, "average": 30, "alpha": "scale",
-            "random_state": 0}  # fmt: skip
+            "metric": None, "random_state": 0}  # fmt: skip
     model = SAPLClassifier(12, 4, anchors=X[:12], bandwidth=0.3, anchor_lr=0, **same).fit(X, y)
     np.testing.assert_allclose(model.anchors_, X[:12], rtol=1e-12)
     other = LLSVMClassifier(SoftAssignmentCoding(12, 4, 0.3, X[:12]), **same).fit(X, y)
@@ -375,6 +375,13 @@ def test_given_anchors():
     np.testing.assert_array_equal(one.local_coef_, other.local_coef_)
     with pytest.raises(ValueError, match=r"anchors has shape \(6, 3\); X has 4 features"):
         quick(anchors=X[:6, :3]).fit(X, y)
+
+
+def test_given_anchors_with_all_that_a_default_fit_chooses():
+    X, y = IRIS
+    model = loclin.SAPLClassifier(anchors=X[::10], random_state=0).fit(X, y)
+    assert model.n_anchors_ == 15
+    assert model.score(X, y) > 0.95
 
 
 def stream(model, X, y, block, n_passes=1, kinds=(np.asarray,)):

@@ -29,11 +29,14 @@ from loclin.sapl import classifier as sapl
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
 
 FACTORS = [0.25, 1.0, 4.0, 16.0, 64.0]
+ENDLESS = {"metric": None, "tol": 0, "n_iter_no_change": 99, "random_state": 0}
 MODELS = [
-    ML3Classifier(4, max_iter=6, random_state=0),
-    LLSVMClassifier(SoftAssignmentCoding(8, 4), random_state=0, max_iter=5),
-    LLSVMClassifier(SoftAssignmentCoding(8, 4), solver="dual_cd", random_state=0, max_iter=5),
-    SAPLClassifier(4, 4, max_iter=3, random_state=0),
+    ML3Classifier(4, metric=None, max_iter=6, random_state=0),
+    LLSVMClassifier(SoftAssignmentCoding(8, 4), metric=None, random_state=0, max_iter=5),
+    LLSVMClassifier(
+        SoftAssignmentCoding(8, 4), solver="dual_cd", metric=None, random_state=0, max_iter=5
+    ),
+    SAPLClassifier(4, 4, metric=None, max_iter=3, random_state=0),
     L3MClassifier(n_regions=2, n_restarts=2, max_iter=2, random_state=0),
     USSVMClassifier(4, max_iter=2, random_state=0),
 ]
@@ -159,11 +162,11 @@ def test_many_rows_with_noisy_labels_take_more_and_err_less():
 @pytest.mark.parametrize(
     "model",
     [
-        ML3Classifier(3, tol=0, n_iter_no_change=99, random_state=0),
-        LLSVMClassifier(tol=0, n_iter_no_change=99, random_state=0),
-        SAPLClassifier(6, 3, tol=0, n_iter_no_change=99, random_state=0),
-        SAPLClassifier(6, 3, share_anchors=False, tol=0, n_iter_no_change=99, random_state=0),
-        SAPLClassifier(6, 3, weights="constant", tol=0, n_iter_no_change=99, random_state=0),
+        ML3Classifier(3, **ENDLESS),
+        LLSVMClassifier(**ENDLESS),
+        SAPLClassifier(6, 3, **ENDLESS),
+        SAPLClassifier(6, 3, share_anchors=False, **ENDLESS),
+        SAPLClassifier(6, 3, weights="constant", **ENDLESS),
     ],
     ids=["ml3", "llsvm", "sapl", "sapl own", "sapl constant"],
 )
@@ -239,10 +242,10 @@ def test_rare_class_leaves_the_rule():
 def test_number_of_fits_and_how_they_are_silent(capsys):
     """Fits on folds print nothing and tell no callback; the model's own has its own alpha."""
     X, y = problem(120, 0.5)
-    model = ML3Classifier(2, max_iter=5, verbose=1, random_state=0).fit(X, y)
+    model = ML3Classifier(2, metric=None, max_iter=5, verbose=1, random_state=0).fit(X, y)
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == model.n_iter_
-    again = ML3Classifier(2, max_iter=5, alpha=model.alpha_, random_state=0).fit(X, y)
+    again = ML3Classifier(2, alpha=model.alpha_, metric=None, max_iter=5, random_state=0).fit(X, y)
     np.testing.assert_allclose(again.local_coef_, model.local_coef_, rtol=1e-12)
 
 

@@ -46,8 +46,10 @@ def training_sequence(cache: Cache) -> dict[str, Any]:
     box, points = grid_of(X)
 
     def compute() -> dict[str, Any]:
-        fits = ((k, ML3Classifier(2, p=1, max_iter=k, average=1, tol=0, random_state=0))
-                for k in SEQUENCE)  # fmt: skip
+        fits = (
+            (k, ML3Classifier(2, p=1, metric=None, max_iter=k, average=1, tol=0, random_state=0))
+            for k in SEQUENCE
+        )
         panels = [coloured(m.fit(X, y), X, y, points, f"after {k} epochs") for k, m in fits]
         return maps(box, X, y, panels)
 
@@ -62,7 +64,7 @@ def by_exponent(cache: Cache) -> dict[str, Any]:
 
     def compute() -> dict[str, Any]:
         fits = (
-            (p, ML3Classifier(5, p=p, max_iter=60, tol=1e-4, random_state=0).fit(X, y))
+            (p, ML3Classifier(5, p=p, metric=None, max_iter=60, tol=1e-4, random_state=0).fit(X, y))
             for p in (1, 2, 1000)
         )
         return maps(box, X, y, [coloured(m, X, y, points, f"p = {p}") for p, m in fits])

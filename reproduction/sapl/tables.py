@@ -150,7 +150,7 @@ class System:
         start, k = self.coding.anchors_, self.coding.n_neighbors
         return SAPLClassifier(
             len(start), k, anchors=start, weights=weights, bandwidth=self.coding.bandwidth_,
-            anchor_lr=self.knobs["anchor_lr"], **common | changed,
+            anchor_lr=self.knobs["anchor_lr"], metric=None, **common | changed,
         )  # fmt: skip
 
     def seen(self, X: Any) -> Any:

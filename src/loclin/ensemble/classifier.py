@@ -63,7 +63,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     ----------
     estimators : list of classifiers or None, default=None
         Kinds, unfitted classifiers of this package for one label a row; not changed. None stands
-        for ``[ML3Classifier(metric="auto"), SAPLClassifier(metric="auto")]``.
+        for ``[ML3Classifier(), SAPLClassifier()]``.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     early_stopping : bool, default=False
@@ -359,7 +359,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         check_flag("early_stopping", self.early_stopping)
         check_n_jobs(self.n_jobs)
         if self.estimators is None:
-            return [ML3Classifier(metric="auto"), SAPLClassifier(metric="auto")]
+            return [ML3Classifier(), SAPLClassifier()]
         kinds = list(self.estimators)
         if not kinds or not all(isinstance(kind, LocallyLinearClassifier) for kind in kinds):
             raise ValueError(

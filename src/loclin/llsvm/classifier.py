@@ -77,14 +77,15 @@ class LLSVMClassifier(LocallyLinearClassifier):
         1 if ``bias="global"``) over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4,
         1, 4, 16 or 64, whichever has the least log loss on rows held out of short fits. ``C`` of
         scikit-learn's ``LinearSVC`` is ``1 / (n_samples * alpha)``. The chosen value is `alpha_`.
-    metric : {"diagonal", "full", "auto"}, int or None, default=None
+    metric : {"auto", "diagonal", "full"}, int or None, default="auto"
         By what the penalty and the coding measure. None counts all features alike. "diagonal"
         counts each as much as the model uses it: in short fits, the features of each are weighed by
         the gradients of the one before (AGOP, Radhakrishnan et al., 2024). "full" counts their
         combinations too, a number only so many of these, those that are used most; rows must be
         dense, of at most 2,000 features. "auto" takes the diagonal where it lowers the log loss of
-        held-out rows, else None (also with more features, or a frozen coding); a fit then takes
-        about twice as long. Models stay those of the features as given. A stream keeps the metric
+        held-out rows, else None (also with more features, or a frozen coding): errors are a
+        twentieth fewer for half as much time again, and features that tell nothing do little harm.
+        The papers have None. Models stay those of the features as given. A stream keeps the metric
         of its first rows ("auto": none), which its coding is fitted in, or of the fit before.
     penalize_intercept : bool, default=True
         Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
@@ -146,8 +147,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
     alpha_ : float
         The L2 strength used.
     feature_weights_ : ndarray of shape (n_features,)
-        Only with `metric`: what features count, the root of the metric's diagonal. Rows have the
-        same mean squared norm with it as without.
+        What features count, the root of the metric's diagonal; not with ``metric=None``. Rows have
+        the same mean squared norm with it as without.
     metric_ : ndarray of shape (n_features, n_features)
         Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``.
     temperature_ : float or None
@@ -214,7 +215,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         loss: str = "hinge",
         multi_class: str = "ovr",
         alpha: float | str = "auto",
-        metric: str | int | None = None,
+        metric: str | int | None = "auto",
         penalize_intercept: bool = True,
         max_iter: int = 1000,
         round_rows: int | None = 100_000,
