@@ -1,8 +1,9 @@
-"""Seconds of fits with default settings over those with ``alpha="scale"``, which chooses nothing.
+"""Seconds of fits with default settings over those with ``alpha="scale"``.
 
 The training split of each set of the defaults table (at most 10,000 rows), standardised; seconds of
 the processor, one thread, the least of three fits in turn (one where a round takes more than ten
-seconds). The last column: ML3's and SAPL's default fit over HistGradientBoosting's.
+seconds). "plain": over those of fits that choose nothing, neither alpha nor a metric. The last
+columns: ML3's and SAPL's default fit over HistGradientBoosting's.
 
 ``LOCLIN_DATA=FOLDER python -m benchmarks.default_fits [SET ...]``
 """
@@ -30,6 +31,7 @@ MODELS: dict[str, Any] = {
     "SAPL": SAPLClassifier(random_state=0),
     "L3M": L3MClassifier(random_state=0),
 }
+WITH_METRIC = [name for name, model in MODELS.items() if "metric" in model.get_params()]
 LONG = 10.0  # seconds of a round, after which there is no other
 
 
@@ -52,10 +54,14 @@ def measured(data: str) -> dict[str, float]:
     scaled = (MaxAbsScaler() if sparse.issparse(X) else StandardScaler()).fit_transform(X)
     fits = {name: (model, scaled) for name, model in MODELS.items()}
     fits |= {f"{n} scale": (clone(m).set_params(alpha="scale"), scaled) for n, m in MODELS.items()}
+    for name in WITH_METRIC:
+        plain = clone(MODELS[name]).set_params(alpha="scale", metric=None)
+        fits[f"{name} plain"] = plain, scaled
     if not sparse.issparse(X):
         fits["boosting"] = HistGradientBoostingClassifier(random_state=0), X
     took = seconds(fits, y)
     ratios = {name: took[name] / took[f"{name} scale"] for name in MODELS}
+    ratios |= {f"{name} / plain": took[name] / took[f"{name} plain"] for name in WITH_METRIC}
     boosting = took.get("boosting", np.nan)
     return ratios | {f"{name} / boosting": took[name] / boosting for name in ("ML3", "SAPL")}
 
