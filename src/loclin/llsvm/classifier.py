@@ -34,6 +34,8 @@ from loclin.fitting.rows import rounds_of, settings_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import DUAL_TRIAL, Trial
 
+_CODING_ROWS = 50_000  # of the anchors of short fits
+
 
 class LLSVMClassifier(LocallyLinearClassifier):
     """Locally linear SVM over any coding: LL-SVM, its OCC variants, LCC+SVM.
@@ -301,13 +303,13 @@ class LLSVMClassifier(LocallyLinearClassifier):
         trial = DUAL_TRIAL if self.solver == "dual_cd" else Trial({}, longer=2)
         if self.coding is not None:
             return trial._replace(in_metric=not isinstance(self.coding, FrozenEstimator))
-        # the anchors of all rows: they know no labels
-        metric = LinearMap(root=self._root)
+        # the anchors of all rows, or of enough: they know no labels
+        metric, n_samples = LinearMap(root=self._root), len(rows.y)
         if self._is_fitted():
             coding = self.coding_
         else:
-            coding = _default_coding(len(rows.y)).set_params(random_state=self._seed())
-            coding.fit(metric.of_matrix(rows.X))
+            coding = _default_coding(n_samples).set_params(random_state=self._seed())
+            coding.fit(metric.of_matrix(rows.X[:: -(-n_samples // _CODING_ROWS)]))
         if self.metric is None:
             return trial._replace(parameters={"coding": FrozenEstimator(coding)})
         anchors = metric.back(coding.anchors_, -1)
