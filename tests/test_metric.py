@@ -239,6 +239,14 @@ def test_few_rows_and_rare_classes_leave_the_plain_metric():
         np.testing.assert_array_equal(model.feature_weights_, np.ones(D))
 
 
+def test_many_rows_leave_the_plain_metric(monkeypatch, relevant):
+    X, y = relevant
+    model = ML3Classifier(2, **FEW)
+    assert model.fit(X, y).feature_weights_.max() > 1.2
+    monkeypatch.setattr(metric, "MOST_ROWS", len(y) // 16 - 1)
+    np.testing.assert_array_equal(model.fit(X, y).feature_weights_, np.ones(X.shape[1]))
+
+
 def test_features_that_tell_nothing_and_constant_models():
     X, y = problem()
     X[:, 3] = 0.0

@@ -29,6 +29,7 @@ from loclin.fitting.trials import Trial, decisions_of, part_of, short_fit
 ROUNDS = 4
 _WHOLE_ROUNDS = 2
 MOST_ROWS = 4000  # that short fits learn from, and as many that tell whether it was worth it
+_REACH = 16  # "auto" is for so many times these: what more rows can learn, they do not see
 MOST_FEATURES = 2000  # of a whole metric, the time of which grows with their cube, and of "auto"
 _GRADIENT_ROWS = 2000  # whose gradients are looked at
 _STRONGER = 4.0  # penalty of the short fits
@@ -280,6 +281,8 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
             else f"takes at most {MOST_FEATURES} features, and X has {n_features}"
         )  # fmt: skip
         raise ValueError(f"metric={metric!r} {reason}; use metric='diagonal' instead.")
+    if metric == "auto" and (n_features > MOST_FEATURES or len(rows.y) > _REACH * MOST_ROWS):
+        return {"_root": None} | attributes_of(None, n_features)
     seed, trial = model._seed(), model._trial(rows)
     if metric != "auto" and not trial.in_metric:
         raise ValueError(
@@ -291,7 +294,7 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
     with quiet(), np.errstate(all="ignore"):  # the fit itself warns
         if metric != "auto":
             root = learned_root(tried, rows, trial, seed)
-        elif trial.in_metric and n_features <= MOST_FEATURES:
+        elif trial.in_metric:
             with suppress(ValueError):  # a fold may have too few rows for what all allow
                 root = chosen_root(tried, rows, trial, seed)
     return {"_root": root} | attributes_of(root, n_features)

@@ -64,10 +64,10 @@ class ML3Classifier(LocallyLinearClassifier):
         the one before (AGOP, Radhakrishnan et al., 2024). "full" counts their combinations too, a
         number only so many of these, those that are used most; rows must be dense, of at most 2,000
         features. "auto" takes the diagonal where it lowers the log loss of held-out rows, else None
-        (also with more features): a fit takes a fifth longer, and features that tell nothing do
-        little harm. The paper has None. Models stay those of the features as given. A stream takes
-        the metric of its first rows ("auto": none), and follows its gradients whenever the rows
-        seen have doubled; after a fit it keeps the fit's.
+        (also with more features, or more than 64,000 rows): a fit takes a fifth longer, and
+        features that tell nothing do little harm. The paper has None. Models stay those of the
+        features as given. A stream takes the metric of its first rows ("auto": none), and follows
+        its gradients whenever the rows seen have doubled; after a fit it keeps the fit's.
     loss : {"hinge", "logistic"}, default="hinge"
         Loss of the margin. The paper has the hinge.
     max_iter : int, default=1000
