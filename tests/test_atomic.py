@@ -21,9 +21,10 @@ from loclin import (
 from loclin.fitting.callbacks import CallbackSupportMixin
 
 FEW = {"alpha": "scale", "random_state": 0}
+PLAIN = FEW | {"metric": None}
 MODELS = {
-    "ML3": ML3Classifier(2, max_iter=3, **FEW),
-    "LL-SVM": LLSVMClassifier(max_iter=3, **FEW),
+    "ML3": ML3Classifier(2, max_iter=3, **PLAIN),
+    "LL-SVM": LLSVMClassifier(max_iter=3, **PLAIN),
     "LL-SVM, dual": LLSVMClassifier(solver="dual_cd", **FEW),
     "SAPL": SAPLClassifier(4, 2, max_iter=3, **FEW),
     "L3M, refined": L3MClassifier(2, max_iter=3, n_restarts=1, **FEW),

@@ -24,7 +24,7 @@ from loclin.ensemble.selection import select
 from loclin.fitting.probability import log_losses
 
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
-SHORT = {"alpha": "scale", "max_iter": 10}
+SHORT = {"alpha": "scale", "metric": None, "max_iter": 10}
 MEMBERS = [
     ML3Classifier(3, **SHORT),
     SAPLClassifier(6, 3, **SHORT),

@@ -21,14 +21,16 @@ def sines(n, seed=0):
 
 MODELS = {
     "ml3": ML3Classifier(8, random_state=0),
-    "ml3 kmeans": ML3Classifier(8, init="kmeans", random_state=0),
-    "ml3 coding": ML3Classifier(8, init=SoftAssignmentCoding(8, 3), random_state=0),
+    "ml3 kmeans": ML3Classifier(8, init="kmeans", metric=None, random_state=0),
+    "ml3 coding": ML3Classifier(8, init=SoftAssignmentCoding(8, 3), metric=None, random_state=0),
     "llsvm": LLSVMClassifier(SoftAssignmentCoding(30, 4), random_state=0),
     "llsvm constant": LLSVMClassifier(
         SoftAssignmentCoding(60, 4), weights="constant", bias="global", random_state=0
     ),
     "sapl": SAPLClassifier(12, 4, max_iter=60, random_state=0),
-    "sapl own": SAPLClassifier(12, 4, share_anchors=False, max_iter=60, random_state=0),
+    "sapl own": SAPLClassifier(
+        12, 4, share_anchors=False, metric=None, max_iter=60, random_state=0
+    ),
 }
 
 

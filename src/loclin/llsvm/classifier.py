@@ -85,11 +85,10 @@ class LLSVMClassifier(LocallyLinearClassifier):
         the gradients of the one before (AGOP, Radhakrishnan et al., 2024). "full" counts their
         combinations too, a number only so many of these, those that are used most; rows must be
         dense, of at most 2,000 features. "auto" takes the diagonal where it lowers the log loss of
-        held-out rows, else None (also with more features, more than 64,000 rows, or a frozen
-        coding): errors are a twentieth fewer for half as much time again, and features that tell
-        nothing do little harm. The papers have None. Models stay those of the features as given. A
-        stream keeps the metric of its first rows ("auto": none), which its coding is fitted in, or
-        of the fit before.
+        held-out rows, else None (also with more features, or a frozen coding): errors are a
+        twentieth fewer for half as much time again, and features that tell nothing do little harm.
+        The papers have None. Models stay those of the features as given. A stream keeps the metric
+        of its first rows ("auto": none), which its coding is fitted in, or of the fit before.
     penalize_intercept : bool, default=True
         Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
         free, for "sgd" only.
