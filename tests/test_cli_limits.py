@@ -23,6 +23,7 @@ from loclin.cli._workers import Workers
 from tests.test_cli import run
 
 MAJORITY = ["iris", "--models", "majority"]
+IN_ONE_PROCESS = ["--jobs", "1", "--time-limit", "0"]
 Y = np.arange(40) % 2
 DATA = Data("d", "", "", np.eye(40), Y, np.eye(40), Y, ("a", "b"))
 
@@ -106,7 +107,7 @@ def test_a_worker_is_one_process_and_a_screen_that_is_gone_is_not_taken_for_its_
 
 def test_what_asks_to_be_alone_is_alone():
     told = []
-    with Workers(work, 3, 60) as workers:
+    with Workers(work, 2, 60) as workers:
         ended = list(workers(range(5), told.append))
     assert sorted(item for item, _ in ended) == [0, 1, 2, 3, 4]
     working = [one.item for one in told if not one.alone]
@@ -212,7 +213,7 @@ def test_files_that_may_not_grow_are_left_whole(tmp_path):
         "from loclin.cli import main\n"
         "main()\n"
     )
-    words = ["compare", *MAJORITY, "--time-limit", "0", "--json", str(path)]
+    words = ["compare", *MAJORITY, *IN_ONE_PROCESS, "--json", str(path)]
     found = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
     assert found.returncode == 2
     assert "cannot be written (File too large)" in found.stderr
@@ -256,7 +257,7 @@ def test_a_file_keeps_its_mode_and_a_link_its_target(tmp_path):
 
 
 def loclin(words, **options):
-    command = [sys.executable, "-m", "loclin.cli", "compare", *words, "--time-limit", "0"]
+    command = [sys.executable, "-m", "loclin.cli", "compare", *words, *IN_ONE_PROCESS]
     return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=120, **options)
 
 
