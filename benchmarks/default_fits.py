@@ -31,7 +31,6 @@ MODELS: dict[str, Any] = {
     "SAPL": SAPLClassifier(random_state=0),
     "L3M": L3MClassifier(random_state=0),
 }
-WITH_METRIC = [name for name, model in MODELS.items() if "metric" in model.get_params()]
 LONG = 10.0  # seconds of a round, after which there is no other
 
 
@@ -54,14 +53,15 @@ def measured(data: str) -> dict[str, float]:
     scaled = (MaxAbsScaler() if sparse.issparse(X) else StandardScaler()).fit_transform(X)
     fits = {name: (model, scaled) for name, model in MODELS.items()}
     fits |= {f"{n} scale": (clone(m).set_params(alpha="scale"), scaled) for n, m in MODELS.items()}
-    for name in WITH_METRIC:
+    with_metric = [name for name, model in MODELS.items() if "metric" in model.get_params()]
+    for name in with_metric:
         plain = clone(MODELS[name]).set_params(alpha="scale", metric=None)
         fits[f"{name} plain"] = plain, scaled
     if not sparse.issparse(X):
         fits["boosting"] = HistGradientBoostingClassifier(random_state=0), X
     took = seconds(fits, y)
     ratios = {name: took[name] / took[f"{name} scale"] for name in MODELS}
-    ratios |= {f"{name} / plain": took[name] / took[f"{name} plain"] for name in WITH_METRIC}
+    ratios |= {f"{name} / plain": took[name] / took[f"{name} plain"] for name in with_metric}
     boosting = took.get("boosting", np.nan)
     return ratios | {f"{name} / boosting": took[name] / boosting for name in ("ML3", "SAPL")}
 

@@ -228,7 +228,6 @@ def test_the_calibration_error_is_zero_where_probabilities_are_frequencies():
 def test_default_fits(monkeypatch, capsys):
     models = {name: ML3Classifier(2, max_iter=3) for name in ("ML3", "SAPL")}
     monkeypatch.setattr(default_fits, "MODELS", models)
-    monkeypatch.setattr(default_fits, "WITH_METRIC", list(models))
     default_fits.main(["wine"])
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[0] == "wine"

@@ -346,8 +346,7 @@ def test_a_frozen_coding_of_another_dtype(coding, solver):
 def test_alpha_scale_follows_its_rule():
     X, y = some_digits(3)
     for coding, bias in ((SOFT, "local"), (OCC, "global"), (C_OCC, "local")):
-        model = LLSVMClassifier(coding, bias=bias, solver="dual_cd", alpha="scale", metric=None)
-        model.fit(X, y)
+        model = dual(coding, bias=bias, alpha="scale", tol=1e-3).fit(X, y)
         of_scorers = [codes_of(model, X, k) for k in range(3)]
         one = (X**2).sum(axis=1) + 1 if bias == "local" else (X**2).sum(axis=1)
         norms = [(codes**2).sum(axis=1) * one for codes in of_scorers]

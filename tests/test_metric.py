@@ -243,8 +243,10 @@ def test_many_rows_leave_the_plain_metric(monkeypatch, relevant):
     X, y = relevant
     model = ML3Classifier(2, **FEW)
     assert model.fit(X, y).feature_weights_.max() > 1.2
-    monkeypatch.setattr(metric, "MOST_ROWS", len(y) // 16 - 1)
+    monkeypatch.setattr(metric, "MOST_CHOSEN_FOR", len(y) - 1)
     np.testing.assert_array_equal(model.fit(X, y).feature_weights_, np.ones(X.shape[1]))
+    fixed = LLSVMClassifier(**FEW)  # anchors that stay where they are see noise in all rows
+    assert fixed.fit(X, y).feature_weights_.max() > 1.2
 
 
 def test_features_that_tell_nothing_and_constant_models():
@@ -400,7 +402,7 @@ def test_few_first_rows_do_not_settle_the_metric(model, monkeypatch):
     moving = clone(model).set_params(metric="diagonal", random_state=0)
     still = clone(moving)
     streamed(moving, X, y, chunks)
-    monkeypatch.setattr(type(model), "_metric_moves", False)
+    monkeypatch.setattr(type(model), "_learns_codes", False)
     streamed(still, X, y, chunks)
     errors = [np.mean(one.predict(X[4000:]) != y[4000:]) for one in (moving, still)]
     assert errors[0] < 0.9 * errors[1]

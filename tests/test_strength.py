@@ -38,7 +38,7 @@ MODELS = [
     ),
     SAPLClassifier(4, 4, metric=None, max_iter=3, random_state=0),
     L3MClassifier(n_regions=2, n_restarts=2, max_iter=2, random_state=0),
-    USSVMClassifier(4, max_iter=2, random_state=0),
+    USSVMClassifier(4, max_iter=3, random_state=0),
 ]
 # n_samples, share of the labels drawn at random, rows to hold out in all, draws of the folds then,
 # none of rows that suffice to hold one of the folds out

@@ -20,6 +20,7 @@ from reproduction.defaults.table import (
     SETS,
     SMALL,
     TUNED,
+    compile_loops,
     of_probabilities,
     parts_of,
     pipeline,
@@ -47,6 +48,7 @@ def measured(data: str, name: str, metric: str | None, repeat: int) -> dict[str,
     X, y, X_test, y_test = parts_of(data, repeat)
     if metric == "full" and (sparse.issparse(X) or X.shape[1] > MOST_FEATURES):
         return {"left out": "sparse rows, or too many features"}
+    compile_loops(name, "sparse" if sparse.issparse(X) else "dense")
     model = pipeline(name, X, repeat)
     model[-1].set_params(metric=metric)
     start = time.process_time()

@@ -85,7 +85,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     _multilabel = False  # has a row several labels?
     _multiplier = 1.0  # of the features while they are learned from
     _root: NDArray[Any] | None = None  # of the metric
-    _metric_moves = False  # as models learn: that of a stream, and a plain one of many rows
+    _learns_codes = False  # along with the models? else the coding stays as it was fitted
     _streamed_metric: StreamedMetric | None = None
     _largest = 0.0  # feature of the rows of a fit, or of a stream so far
     _mean_weight = RunningMean()  # of the rows of a stream
@@ -387,7 +387,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
                 self._stream = self._begin_stream(rows)
         else:
             self._stream = deepcopy(self._stream)
-            if self._metric_moves:
+            if self._learns_codes:
                 move_metric(self, rows)
         stream = self._stream
         alpha = None if isinstance(self.alpha, str) else float(self.alpha)

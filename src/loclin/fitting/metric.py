@@ -29,7 +29,7 @@ from loclin.fitting.trials import Trial, decisions_of, part_of, short_fit
 ROUNDS = 4
 _WHOLE_ROUNDS = 2
 MOST_ROWS = 4000  # that short fits learn from, and as many that tell whether it was worth it
-_REACH = 16  # "auto" is for so many times these: what more can learn, they do not see
+MOST_CHOSEN_FOR = 64_000  # rows of "auto", where codes are learned: more see what 4,000 do not
 MOST_FEATURES = 2000  # of a whole metric, the time of which grows with their cube, and of "auto"
 _GRADIENT_ROWS = 2000  # whose gradients are looked at
 _STRONGER = 4.0  # penalty of the short fits
@@ -281,7 +281,7 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
             else f"takes at most {MOST_FEATURES} features, and X has {n_features}"
         )  # fmt: skip
         raise ValueError(f"metric={metric!r} {reason}; use metric='diagonal' instead.")
-    too_many = model._metric_moves and len(rows.y) > _REACH * MOST_ROWS
+    too_many = model._learns_codes and len(rows.y) > MOST_CHOSEN_FOR
     if metric == "auto" and (n_features > MOST_FEATURES or too_many):
         return {"_root": None} | attributes_of(None, n_features)
     seed, trial = model._seed(), model._trial(rows)

@@ -194,7 +194,7 @@ class ML3Classifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
-    _metric_moves = True
+    _learns_codes = True
 
     def __init__(
         self,

@@ -189,7 +189,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
-    _metric_moves = True
+    _learns_codes = True
 
     def __init__(
         self,
