@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,23 +26,20 @@ def without_repetition(checks: Any, spared: Any) -> Any:
     return pytest.mark.parametrize(names, kept, **checks.kwargs)
 
 
-def _is_of_single_precision(check: Any) -> bool:
+def of_single_precision(check: Any) -> bool:
+    """Tell whether everything is compiled anew for a check."""
     name, options = check.func.__name__, check.keywords
     return name == "check_estimators_dtypes" or options.get("X_dtype") == "float32"
 
 
-def slow_in_single_precision(checks: Any, spared: Any = ()) -> Any:
-    """Mark a parametrization's checks of float32 slow, except of the estimators `spared`.
-
-    Everything is compiled anew for them. By default a class is checked so once; `test_golden` has
-    the scores of the other solvers in float32. `spared` are known by their `repr`.
-    """
+def mark_slow(checks: Any, is_slow: Callable[[Any, Any], bool]) -> Any:
+    """Mark a parametrization's checks slow where `is_slow` says so of an estimator and a check."""
     names, cases = checks.args
     marked = []
     for case in cases:
         estimator, check = getattr(case, "values", case)
         marks = list(getattr(case, "marks", ()))
-        if _is_of_single_precision(check) and repr(estimator) not in spared:
+        if is_slow(estimator, check):
             marks.append(pytest.mark.slow)
         marked.append(pytest.param(estimator, check, marks=marks))
     return pytest.mark.parametrize(names, marked, **checks.kwargs)

@@ -22,6 +22,7 @@ from benchmarks import (
 from loclin import ML3Classifier
 from loclin.datasets import make_sine
 
+pytestmark = pytest.mark.slow
 TINY = ["--shape", "240,4,3", "--n-models", "2", "--max-iter", "3", "--repeats", "1"]
 
 
@@ -87,7 +88,6 @@ def test_expected_memory_counts_weights_sums_and_codes():
     assert kind.memory(ML3Classifier(4, average=2), 4, shape) == 2 * 3 * 4 * 6 + 400
 
 
-@pytest.mark.slow
 def test_limits_measures_memory_in_a_fresh_process():
     memory = limits.main(TINY)["memory"]
     assert memory["traced_ratio"] > 1
@@ -188,7 +188,6 @@ def test_fuzz(capsys):
     assert "5 cases" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_fuzz_sees_what_is_broken(monkeypatch):
     def wrong(self, X):
         return self.classes_[np.zeros(X.shape[0], int)]

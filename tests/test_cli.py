@@ -102,9 +102,18 @@ def test_one_line_for_each_model_as_it_finishes(finished):
     ]
 
 
+@pytest.mark.slow
 def test_output_in_a_pipe_is_plain(table):
     result = subprocess.run(
-        [sys.executable, "-m", "loclin.cli", "compare", str(table), "--models", "majority"],
+        [
+            sys.executable,
+            "-m",
+            "loclin.cli",
+            "compare",
+            str(table),
+            *["--models", "majority"],
+            *["--jobs", "1", "--time-limit", "0"],
+        ],
         capture_output=True,
         env={**os.environ, "FORCE_COLOR": "1", "TERM": "xterm-256color"},
         timeout=60,
@@ -205,6 +214,7 @@ def test_seed_fixes_what_is_chosen(table, tmp_path, model):
     assert first[:2] != chosen(2)[:2]
 
 
+@pytest.mark.slow
 def test_jobs_change_nothing(table, tmp_path):
     def chosen(*words):
         path = tmp_path / "out.json"
@@ -217,6 +227,7 @@ def test_jobs_change_nothing(table, tmp_path):
     assert chosen() == chosen("--jobs", 2)
 
 
+@pytest.mark.slow
 def test_own_classifiers_run(table, tmp_path):
     own = [system.name for system in _own()]
     path = tmp_path / "out.json"

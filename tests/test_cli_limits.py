@@ -73,6 +73,7 @@ def work(item, callback):
 # --- time limits --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_model_that_hangs_or_dies_is_left_out_and_others_go_on():
     systems = [
@@ -91,6 +92,7 @@ def test_a_model_that_hangs_or_dies_is_left_out_and_others_go_on():
     assert doing == ["warming up", "tuning", "fitting 40 rows", "timing predictions"]
 
 
+@pytest.mark.slow
 def test_a_worker_is_one_process_and_a_screen_that_is_gone_is_not_taken_for_its_death():
     numbers, ended = [], []
 
@@ -105,6 +107,7 @@ def test_a_worker_is_one_process_and_a_screen_that_is_gone_is_not_taken_for_its_
     assert numbers[0] == numbers[1] != os.getpid()
 
 
+@pytest.mark.slow
 def test_what_asks_to_be_alone_is_alone():
     told = []
     with Workers(work, 2, 60) as workers:
@@ -118,6 +121,7 @@ def test_what_asks_to_be_alone_is_alone():
         assert len(meanwhile) <= 2, "what the others had under way when it asked"
 
 
+@pytest.mark.slow
 def test_time_that_a_call_waits_is_not_counted():
     with Workers(work, 3, 1.6) as workers:
         ended = list(workers([10, 11, 12], lambda message: None))
@@ -203,6 +207,7 @@ def test_a_full_disk_leaves_the_earlier_file(tmp_path, monkeypatch, option, full
     assert os.listdir(tmp_path) == ["t.png"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="limits of a process")
 def test_files_that_may_not_grow_are_left_whole(tmp_path):
     path = tmp_path / "t.json"
@@ -271,6 +276,7 @@ def test_a_full_standard_output():
     )
 
 
+@pytest.mark.slow
 def test_a_reader_that_left():
     reading, writing = os.pipe()
     os.close(reading)
@@ -279,6 +285,7 @@ def test_a_reader_that_left():
     assert (found.returncode, found.stderr) == (1, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirection")
 def test_a_closed_standard_output(tmp_path):
     def close():

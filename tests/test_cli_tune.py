@@ -287,7 +287,7 @@ def test_no_candidate_cross_validates_alpha_by_itself():
 
 @pytest.mark.filterwarnings("ignore:Liblinear failed to converge", "ignore:The duality gap is")
 @pytest.mark.parametrize("name", [system.name for system in roster()])
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_system_fits_every_parameter_it_may_draw(name, sparse):
     (system,) = pick(name, roster())
     rng = np.random.default_rng(0)

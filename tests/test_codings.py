@@ -201,9 +201,20 @@ def test_a_second_fit_forgets_the_classes():
     assert not hasattr(coding.set_params(per_class=False).fit(X), "classes_")
 
 
+@pytest.mark.parametrize(("n_features", "n_planes"), [(4, 4), (60, 40)])
+def test_auto_takes_the_rank_but_at_most_forty(n_features, n_planes):
+    wide = np.random.default_rng(1).normal(size=(50, n_features))
+    coding = OrthogonalCoding("auto").fit(wide)
+    assert coding.n_planes_.tolist() == [n_planes]
+    np.testing.assert_array_equal(
+        coding.transform(wide).toarray(), OrthogonalCoding(n_planes).fit_transform(wide).toarray()
+    )
+
+
 def test_orthogonal_codes_of_zero_rows_are_zero():
     coding = OrthogonalCoding().fit(X)
     assert coding.transform(np.zeros((2, 4))).nnz == 0
+    assert OrthogonalCoding("auto").fit(np.zeros((3, 4))).transform(X[:2]).shape == (2, 1)
     with pytest.raises(ValueError, match="X is zero everywhere"):
         OrthogonalCoding().fit(np.zeros((3, 4)))
 

@@ -28,6 +28,7 @@ def test_the_readme_s_first_example_runs(capsys):
     assert float(capsys.readouterr().out) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("rule_alone")
 def test_the_guide_s_examples_run(capsys):
     names = {}
@@ -56,6 +57,7 @@ def test_the_files_that_a_page_names_exist(page):
         assert any((ROOT / start / file).exists() for start in ("", "src/loclin")), file
 
 
+@pytest.mark.slow
 def test_the_documentation_builds_without_warnings(tmp_path):
     pytest.importorskip("sphinx", reason="needs loclin[docs]")
 

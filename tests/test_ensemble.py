@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import load_digits, make_classification, make_gaussian_quantiles
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -51,6 +51,17 @@ def problem(n_classes, n=300, seed=1):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning", "ignore::UserWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_planes_tell_spheres():
+    """One of the default kinds has nearly quadratic scores; it gets a share where it helps."""
+    X, y = make_gaussian_quantiles(n_samples=1200, n_features=10, n_classes=2, random_state=0)
+    X, X_new, y, y_new = train_test_split(X, y, test_size=0.5, random_state=0)
+    errors = {}
+    for name, kinds in (("default", None), ("without planes", [ML3Classifier(), SAPLClassifier()])):
+        model = LocallyLinearEnsemble(kinds, n_folds=2, random_state=0).fit(X, y)
+        errors[name] = 1 - model.score(X_new, y_new)
+    assert errors["default"] < 0.8 * errors["without planes"]
 
 
 @each("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
@@ -169,6 +180,7 @@ def test_members_have_seeds_of_their_own():
     assert not hasattr(given[0], "classes_")
 
 
+@pytest.mark.slow
 @each("name", ["n_jobs", "serial"])
 def test_the_mean_errs_less_than_its_members(name):
     X, y = load_digits(return_X_y=True)

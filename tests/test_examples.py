@@ -8,7 +8,14 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] if "ussvm" in path.stem else [])
+        for path in EXAMPLES
+    ],
+    ids=lambda path: path.stem,
+)
 def test_an_example(path, monkeypatch, capsys):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

@@ -12,6 +12,7 @@ from benchmarks.hostile.runner import _judge, cases
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
 
 
+@pytest.mark.slow
 def test_some_cases(tmp_path):
     file = tmp_path / "t.json"
     words = ["-m", "benchmarks.hostile", "--only", "npz csr", "--cases", "3", "--json", str(file)]

@@ -239,6 +239,7 @@ def test_dense_and_sparse_rows_give_the_same_model():
         np.testing.assert_allclose(*(getattr(model, name) for model in models), atol=1e-7)
 
 
+@pytest.mark.slow
 def test_single_precision():
     model = LDKLClassifier(2, max_iter=8).fit(*IRIS)
     single = clone(model).fit(IRIS[0].astype(np.float32), IRIS[1])

@@ -82,7 +82,7 @@ def explicit_features(model, X, k):
     codes, X = codes_of(model, X, k), dense(X)
     if model.weights == "constant":
         return codes
-    if model.bias == "local":
+    if model.bias != "global":
         X = np.hstack([X, np.ones((len(X), 1))])
     return np.einsum("nm,nd->nmd", codes, X).reshape(len(X), -1)
 
@@ -91,7 +91,7 @@ def explicit_weights(model, k):
     if model.weights == "constant":
         return model.local_intercept_[k]
     parts = [model.local_coef_[k]]
-    if model.bias == "local":
+    if model.bias != "global":
         parts.append(model.local_intercept_[k][:, None])
     return np.hstack(parts).ravel()
 
@@ -116,7 +116,7 @@ def objectives(model, X, y, sample_weight=None):
         F, targets = explicit_features(model, X, k), np.where(y == positive, 1, -1)
         linear = LinearSVC(
             C=1 / (total * model.alpha_), loss=model.loss, dual=True, tol=1e-7, random_state=0,
-            fit_intercept=model.bias == "global", intercept_scaling=1, max_iter=10**6,
+            fit_intercept=model.bias != "local", intercept_scaling=1, max_iter=10**6,
         ).fit(F, targets, sample_weight)  # fmt: skip
         problem = F, targets, model.loss, model.alpha_, sample_weight
         found.append(
@@ -144,7 +144,7 @@ def assert_solved(model, X, y, sample_weight=None, rel=1e-4):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("weights", ["linear", "constant"])
-@pytest.mark.parametrize("bias", ["local", "global"])
+@pytest.mark.parametrize("bias", ["local", "global", "both"])
 @pytest.mark.parametrize("coding", [SOFT, OCC], ids=["soft", "occ"])
 def test_dual_cd_is_linear_svc(coding, bias, weights, loss, n_classes, weighted, kind):
     X, y = some_digits(n_classes)
@@ -156,7 +156,7 @@ def test_dual_cd_is_linear_svc(coding, bias, weights, loss, n_classes, weighted,
     if bias == "local":
         assert not model.intercept_.any()
     elif weights == "linear":
-        assert not model.local_intercept_.any()
+        assert model.local_intercept_.any() == (bias == "both")
     if weights == "constant":
         assert model.local_coef_.shape[2] == X.shape[1]
         assert not model.local_coef_.any()
@@ -260,7 +260,7 @@ def test_trivial_codes_are_a_plain_linear_svm(how, bias, loss):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("weights", ["linear", "constant"])
-@pytest.mark.parametrize("bias", ["local", "global"])
+@pytest.mark.parametrize("bias", ["local", "global", "both"])
 @pytest.mark.parametrize("coding", [SOFT, OCC, C_OCC], ids=["soft", "occ", "c-occ"])
 @pytest.mark.parametrize(
     ("solver", "fit_kind"), [("sgd", np.asarray), ("dual_cd", sparse.csr_matrix)]
@@ -524,7 +524,7 @@ def test_mean_squared_norm(form, kind):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("bias", ["local", "global"])
+@pytest.mark.parametrize("bias", ["local", "global", "both"])
 @pytest.mark.parametrize("coding", [SOFT, OCC, C_OCC], ids=["soft", "occ", "c-occ"])
 def test_sgd_reaches_the_optimum(coding, bias, loss):
     X, y = some_digits(3)

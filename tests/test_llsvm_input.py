@@ -39,7 +39,7 @@ BAD_VALUES = {
     "coding": ([0, "soft", SoftAssignmentCoding, OrthogonalCoding.fit], "give a transformer such"),
     "solver": (["cd", None, ["sgd"]], r"use one of \['dual_cd', 'sgd'\]"),
     "weights": (["none", 1], r"use one of \['constant', 'linear'\]"),
-    "bias": ([True, "both"], r"use one of \['global', 'local'\]"),
+    "bias": ([True, "neither"], r"use one of \['both', 'global', 'local'\]"),
     "loss": (["ramp", None], r"use one of \['hinge', 'logistic', 'squared_hinge'\]"),
     "multi_class": (["ovo"], r"use one of \['crammer_singer', 'ovr'\]"),
     "alpha": ([0, -1.0, np.inf, np.nan, "best", None], r'a number in \(0, inf\); or "auto"'),

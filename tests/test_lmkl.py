@@ -149,6 +149,7 @@ def begun(model, X, y, tol):
     return model._start(rows, np.random.default_rng(0), continued=False), rows
 
 
+@pytest.mark.slow
 @each(n_classes=[2, 3], loss=["hinge", "squared_hinge"], bias=["local", "global"])
 def test_the_svms_and_the_slopes_of_their_least_risk(n_classes, loss, bias):
     cvxpy = pytest.importorskip("cvxpy")
@@ -247,6 +248,7 @@ def test_dense_and_sparse_rows_give_the_same_model(solver):
         np.testing.assert_allclose(*(getattr(model, name) for model in models), atol=1e-7)
 
 
+@pytest.mark.slow
 @each(solver=["sgd", "alternating"])
 def test_single_precision(solver):
     model = LMKLClassifier(3, solver=solver, max_iter=5).fit(*IRIS)

@@ -63,7 +63,7 @@ def plain_loss(decisions, y, weights, temperature):
     return total / sum(weights)
 
 
-@each("kind", KINDS)
+@each("kind", ["dense", pytest.param("sparse", marks=pytest.mark.slow)])
 @each("n_classes", [2, 4])
 @each("name", MODELS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -121,6 +121,7 @@ def test_the_temperature_is_that_of_new_rows():
     assert log_loss(y_new, model.predict_proba(X_new)) < 0.69
 
 
+@pytest.mark.slow
 @each("name", ["ml3", "sapl", "llsvm"])
 def test_log_loss_is_near_the_best_of_any_temperature(name):
     X, y = load_digits(return_X_y=True)

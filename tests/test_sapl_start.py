@@ -39,6 +39,7 @@ def test_more_anchors_where_more_are_needed():
     assert found(*few) < found(*many)
 
 
+@pytest.mark.slow
 def test_sparse_rows_and_many_classes_grow_too():
     from scipy import sparse
 
@@ -51,6 +52,7 @@ def test_sparse_rows_and_many_classes_grow_too():
     assert min(model.score(X[1000:], y[1000:]) for model in fits) > 0.92
 
 
+@pytest.mark.slow
 def test_classes_may_have_anchors_of_their_own_and_starts_of_their_own():
     X, y = DIGITS
     model = SAPLClassifier("auto", share_anchors=False, anchors="kmeans_per_class", max_iter=20,

@@ -12,7 +12,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from loclin.datasets import make_xor
 from loclin.engine.sgd_pass import sgd_pass
-from tests.checks import slow_in_single_precision
 from tests.extending.two_gates import Gate, TwoGatesClassifier, gate_codes
 
 FORMS = [np.asarray, sparse.csr_matrix]
@@ -22,11 +21,10 @@ EXCUSED = {
 }
 
 
-@slow_in_single_precision(
-    parametrize_with_checks(
-        [TwoGatesClassifier(alpha="scale", max_iter=20, random_state=0)],
-        expected_failed_checks=lambda estimator: EXCUSED,
-    )
+@pytest.mark.slow
+@parametrize_with_checks(
+    [TwoGatesClassifier(alpha="scale", max_iter=20, random_state=0)],
+    expected_failed_checks=lambda estimator: EXCUSED,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_checks(estimator, check):

@@ -7,8 +7,9 @@ from sklearn.datasets import load_digits
 
 import loclin
 
-KINDS = [loclin.ML3Classifier, loclin.LLSVMClassifier, loclin.SAPLClassifier, loclin.L3MClassifier,
-         loclin.LDKLClassifier, loclin.LMKLClassifier]  # fmt: skip
+OTHERS = [loclin.LLSVMClassifier, loclin.SAPLClassifier, loclin.L3MClassifier,
+          loclin.LDKLClassifier, loclin.LMKLClassifier]  # fmt: skip
+KINDS = [loclin.ML3Classifier, *(pytest.param(kind, marks=pytest.mark.slow) for kind in OTHERS)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,8 @@ from loclin.codings._base import Coding
 from loclin.engine.data import Floats, Matrix
 from loclin.fitting.checks import check_flag, check_number
 
+_MOST = 40  # planes, where their number is ours
+
 
 class OrthogonalCoding(Coding):
     """Orthogonal coordinate coding (OCC): coordinates on the leading singular vectors.
@@ -28,9 +30,9 @@ class OrthogonalCoding(Coding):
 
     Parameters
     ----------
-    n_planes : int or None, default=None
-        How many vectors; None for as many as the rank of X. Fewer are faster (published figures
-        are with 90 on MNIST, 80 on USPS, 16 on LETTER).
+    n_planes : int, "auto" or None, default=None
+        How many vectors; None for as many as the rank of X, "auto" for these but at most 40. Fewer
+        are faster (published figures are with 90 on MNIST, 80 on USPS, 16 on LETTER).
     per_class : bool, default=False
         Learn one set of planes on the rows of each class (C-OCC); the codes stand side by side,
         class by class, each with magnitudes that sum to one.
@@ -56,7 +58,10 @@ class OrthogonalCoding(Coding):
     """
 
     def __init__(
-        self, n_planes: int | None = None, per_class: bool = False, random_state: RandomState = None
+        self,
+        n_planes: int | str | None = None,
+        per_class: bool = False,
+        random_state: RandomState = None,
     ) -> None:
         self.n_planes = n_planes
         self.per_class = per_class
@@ -82,15 +87,17 @@ class OrthogonalCoding(Coding):
             If a parameter or the data is not valid, X is zero, or `n_planes` is None for a large
             sparse X.
         """
-        if self.n_planes is not None:
+        auto = isinstance(self.n_planes, str) and self.n_planes == "auto"
+        if not (auto or self.n_planes is None):
             check_number(
                 "n_planes",
                 self.n_planes,
                 Integral,
                 low=1,
                 open_high=True,
-                hint="or None for the rank of X",
+                hint='or None for the rank of X, or "auto" for at most 40',
             )
+        most: Any = _MOST if auto else self.n_planes
         check_flag("per_class", self.per_class)
         if self.per_class:
             rows, labels = self._training_rows_and_labels(X, y)
@@ -100,16 +107,20 @@ class OrthogonalCoding(Coding):
         else:
             sets = [self._training_rows(X)]
             self.__dict__.pop("classes_", None)
-        found = [anchor_planes(rows, self.n_planes, self.random_state) for rows in sets]
+        found = [anchor_planes(rows, most, self.random_state) for rows in sets]
         self.planes_ = np.concatenate([planes for planes, _ in found])
         self.singular_values_ = np.concatenate([values for _, values in found])
         self.n_planes_ = np.array([len(planes) for planes, _ in found])
+        if not len(self.planes_) and auto:  # any plane gives rows of zeros a code of zeros
+            self.planes_ = np.eye(1, self.n_features_in_, dtype=self.planes_.dtype)
+            self.singular_values_ = np.ones(1, self.planes_.dtype)
+            self.n_planes_[0] = 1
         if not len(self.planes_):
             raise ValueError("X is zero everywhere; orthogonal coding needs rows that are not.")
-        if self.n_planes is not None:
+        if not (auto or self.n_planes is None):
             least = int(self.n_planes_.min())
             whose = "the smallest rank of a class" if self.per_class else "the rank of X"
-            clipped("n_planes", self.n_planes, least, f"{whose} is {least}")
+            clipped("n_planes", most, least, f"{whose} is {least}")
         self._n_features_out = len(self.planes_)
         return self
 

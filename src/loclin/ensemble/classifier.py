@@ -13,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from loclin.codings import OrthogonalCoding
 from loclin.engine.data import Floats, Labels, Rows, is_sparse
 from loclin.engine.threads import side_by_side
 from loclin.ensemble.selection import select
@@ -37,6 +38,7 @@ from loclin.fitting.probability import (
 from loclin.fitting.rows import hold_out
 from loclin.fitting.scored import Scored
 from loclin.fitting.targets import classes_of_stream, find_classes, in_classes, n_scorers
+from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
 from loclin.sapl import SAPLClassifier
 
@@ -63,7 +65,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     ----------
     estimators : list of classifiers or None, default=None
         Kinds, unfitted classifiers of this package for one label a row; not changed. None stands
-        for ``[ML3Classifier(), SAPLClassifier()]``.
+        for ``ML3Classifier()``, ``SAPLClassifier()`` and
+        ``LLSVMClassifier(OrthogonalCoding("auto"), bias="both")``, whose scores are nearly
+        quadratic; a kind that does not help gets no share.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     early_stopping : bool, default=False
@@ -359,7 +363,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         check_flag("early_stopping", self.early_stopping)
         check_n_jobs(self.n_jobs)
         if self.estimators is None:
-            return [ML3Classifier(), SAPLClassifier()]
+            planes = LLSVMClassifier(OrthogonalCoding("auto"), bias="both")
+            return [ML3Classifier(), SAPLClassifier(), planes]
         kinds = list(self.estimators)
         if not kinds or not all(isinstance(kind, LocallyLinearClassifier) for kind in kinds):
             raise ValueError(

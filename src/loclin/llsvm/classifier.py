@@ -66,9 +66,10 @@ class LLSVMClassifier(LocallyLinearClassifier):
     weights : {"linear", "constant"}, default="linear"
         "constant" leaves out W: a linear SVM on the codes, with the `b_yj` as its weights (LCC+SVM,
         linear SVM + OCC).
-    bias : {"local", "global"}, default="local"
-        One intercept for each model (LL-SVM), or one for each score (equation 9). With constant
-        weights, whether there is an intercept besides these.
+    bias : {"local", "global", "both"}, default="local"
+        One intercept for each model (LL-SVM), one for each score (equation 9), or these and those:
+        codes of planes are signed and sum to no constant, so that without one for each score no
+        border is a sphere. With constant weights, whether there is an intercept besides these.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
         Loss of the margin. "dual_cd" takes the first two.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
@@ -267,7 +268,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
             check_coding("coding", self.coding)
         check_option("solver", self.solver, {"dual_cd", "sgd"})
         check_option("weights", self.weights, {"linear", "constant"})
-        check_option("bias", self.bias, {"local", "global"})
+        check_option("bias", self.bias, {"local", "global", "both"})
         check_option("loss", self.loss, losses_for("descent"))
         check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
         check_strength("alpha", self.alpha)
@@ -378,8 +379,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
 
     @property
     def _intercepts(self) -> Intercepts:
-        local = self.bias == "local" and self.weights == "linear"
-        return Intercepts(local=local, extra=self.bias == "global")
+        local = self.bias != "global" and self.weights == "linear"
+        return Intercepts(local=local, extra=self.bias != "local")
 
     @property
     def _n_scorers(self) -> int:
