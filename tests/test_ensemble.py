@@ -22,6 +22,7 @@ from loclin import (
 from loclin.codings import SoftAssignmentCoding
 from loclin.ensemble.selection import select
 from loclin.fitting.probability import log_losses
+from tests.checks import mark_slow, of_single_precision
 
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 SHORT = {"alpha": "scale", "metric": None, "max_iter": 10}
@@ -41,12 +42,15 @@ def problem(n_classes, n=300, seed=1):
     return X, np.array(["b", "c", "a", "d"])[y]
 
 
-@parametrize_with_checks(
-    [LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0)],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": "stochastic steps",
-        "check_sample_weight_equivalence_on_sparse_data": "stochastic steps",
-    },
+@mark_slow(
+    parametrize_with_checks(
+        [LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0)],
+        expected_failed_checks=lambda estimator: {
+            "check_sample_weight_equivalence_on_dense_data": "stochastic steps",
+            "check_sample_weight_equivalence_on_sparse_data": "stochastic steps",
+        },
+    ),
+    lambda estimator, check: of_single_precision(check),
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning", "ignore::UserWarning")
 def test_scikit_learn_checks(estimator, check):
@@ -62,6 +66,15 @@ def test_planes_tell_spheres():
         model = LocallyLinearEnsemble(kinds, n_folds=2, random_state=0).fit(X, y)
         errors[name] = 1 - model.score(X_new, y_new)
     assert errors["default"] < 0.8 * errors["without planes"]
+
+
+@pytest.mark.parametrize(("n_features", "n_kinds"), [(2000, 3), (2001, 2)])
+def test_many_features_leave_the_planes_out(n_features, n_kinds):
+    X = sparse.random(40, n_features, 0.01, format="csr", random_state=0)
+    model = LocallyLinearEnsemble(n_folds=2, random_state=0)
+    for members in (model.fit(X, np.arange(40) % 2).members_,
+                    clone(model).partial_fit(X, np.arange(40) % 2, [0, 1]).members_):  # fmt: skip
+        assert len({type(one) for one in members}) == n_kinds
 
 
 @each("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])

@@ -27,9 +27,9 @@ def test_nothing_is_stored_that_no_case_gives():
     assert sorted(STORED.files) == sorted(case.name for case in CASES)
 
 
-# Loops are compiled once a dtype and layout. By default a model is tested in single precision where
-# its solver's loop is met first, on dense rows; the others are run with ``-m "slow or not slow"``.
-SINGLE = ["ml3", "llsvm", "llsvm dual", "sapl", "l3m", "l3m online", "ussvm"]
+# Loops are compiled once a dtype and layout. The default run has these models in single precision,
+# on dense rows, as other tests have; the others are run with ``-m slow``.
+SINGLE = ["ml3", "llsvm", "llsvm dual", "ussvm"]
 
 
 def marks(case):

@@ -128,6 +128,7 @@ def test_pipelines_with_columns_and_missing_values(there_and_back):
     np.testing.assert_array_equal(again.decision_function(table), model.decision_function(table))
 
 
+@pytest.mark.slow  # sparse rows in single precision are compiled for this alone
 def test_pipelines_with_words(there_and_back):
     words = ["a fine day", "rain and wind", "sun, what a day", "wind and more rain"] * 10
     labels = ["good", "bad", "good", "bad"] * 10

@@ -299,12 +299,13 @@ def test_scores_codes_and_local_models(solver, coding, bias, weights, n_classes,
 @pytest.mark.parametrize(
     ("solver", "coding", "kind"),
     [
-        ("sgd", SOFT, sparse.csr_matrix),
+        ("sgd", SOFT, np.asarray),
+        pytest.param("sgd", SOFT, sparse.csr_matrix, marks=pytest.mark.slow),
         pytest.param("sgd", C_OCC, np.asarray, marks=pytest.mark.slow),
         ("dual_cd", SOFT, np.asarray),
         pytest.param("dual_cd", OCC, np.asarray, marks=pytest.mark.slow),
     ],
-    ids=["sgd-soft-sparse", "sgd-c-occ", "dual-soft", "dual-occ"],
+    ids=["sgd-soft", "sgd-soft-sparse", "sgd-c-occ", "dual-soft", "dual-occ"],
 )
 def test_float32_stays_float32(coding, solver, kind):
     """On a few layouts, as each is compiled anew; `test_golden` has the scores on all."""

@@ -110,7 +110,7 @@ def test_weights_that_leave_no_row(rows):
         model.fit(X, y, (y == 0).astype(float))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("power", [-20, -400])
 @pytest.mark.parametrize("name", MULTIPLYING)
 def test_small_features_give_the_same_model(name, power, dtype, rows):

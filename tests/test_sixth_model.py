@@ -15,6 +15,9 @@ from loclin.engine.sgd_pass import sgd_pass
 from tests.extending.two_gates import Gate, TwoGatesClassifier, gate_codes
 
 FORMS = [np.asarray, sparse.csr_matrix]
+each_form = pytest.mark.parametrize(
+    "form", [np.asarray, pytest.param(sparse.csr_matrix, marks=pytest.mark.slow)]
+)
 EXCUSED = {
     f"check_sample_weight_equivalence_on_{kind}_data": "stochastic steps"
     for kind in ("dense", "sparse")
@@ -36,7 +39,7 @@ def xor():
     return make_xor(600, random_state=0)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_form
 def test_it_learns_what_one_linear_model_cannot(form, xor):
     X, y = form(xor[0]), xor[1]
     model = TwoGatesClassifier(alpha="scale", gate_lr=1.0, random_state=0).fit(X, y)
@@ -46,6 +49,7 @@ def test_it_learns_what_one_linear_model_cannot(form, xor):
     assert model.objective_[-1] < 0.8 * still.objective_[-1]
 
 
+@pytest.mark.slow
 def test_dense_and_sparse_rows_give_the_same_model(xor):
     models = [
         TwoGatesClassifier(alpha="scale", max_iter=5, random_state=0).fit(form(xor[0]), xor[1])
@@ -55,7 +59,7 @@ def test_dense_and_sparse_rows_give_the_same_model(xor):
     np.testing.assert_allclose(models[0].local_coef_, models[1].local_coef_, rtol=1e-7)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_form
 def test_it_streams_and_goes_on_from_a_fit(form, xor):
     X, y = form(xor[0]), xor[1]
     model = TwoGatesClassifier(alpha="scale", gate_lr=1.0, random_state=0)

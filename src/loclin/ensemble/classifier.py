@@ -13,12 +13,11 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.codings import OrthogonalCoding
 from loclin.engine.data import Floats, Labels, Rows, is_sparse
 from loclin.engine.threads import side_by_side
+from loclin.ensemble.kinds import check_kinds, kinds_of
 from loclin.ensemble.selection import select
 from loclin.fitting.atomic import atomic
-from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from loclin.fitting.checks import (
     check_flag,
@@ -38,9 +37,6 @@ from loclin.fitting.probability import (
 from loclin.fitting.rows import hold_out
 from loclin.fitting.scored import Scored
 from loclin.fitting.targets import classes_of_stream, find_classes, in_classes, n_scorers
-from loclin.llsvm import LLSVMClassifier
-from loclin.ml3 import ML3Classifier
-from loclin.sapl import SAPLClassifier
 
 _MEMORY = 20_000  # rows of a stream that the units of scores remember, about
 _MOST_SCORED = 500  # rows of a call
@@ -67,7 +63,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         Kinds, unfitted classifiers of this package for one label a row; not changed. None stands
         for ``ML3Classifier()``, ``SAPLClassifier()`` and
         ``LLSVMClassifier(OrthogonalCoding("auto"), bias="both")``, whose scores are nearly
-        quadratic; a kind that does not help gets no share.
+        quadratic (not with more than 2,000 features, where it fits long). A kind that does not help
+        gets no share.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     early_stopping : bool, default=False
@@ -189,8 +186,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         ValueError, TypeError
             If a parameter or the data is not valid, or if training overflowed.
         """
-        kinds = self._kinds()
+        self._check_parameters()
         rows, target = read_labelled_rows(self, X, y)
+        kinds = kinds_of(self.estimators, rows.shape[1])
         self.classes_, labels = find_classes(target)
         weights: Floats = check_weights(sample_weight, len(labels))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -260,12 +258,14 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         ValueError
             See `LocallyLinearClassifier.partial_fit` of the members.
         """
-        kinds, first = self._kinds(), not hasattr(self, "members_")
+        self._check_parameters()
+        first = not hasattr(self, "members_")
         self.classes_ = classes_of_stream(classes, None if first else self.classes_)
         rows, target = read_labelled_rows(self, X, y, reset=first)
         labels = in_classes(target, self.classes_)
         weights = check_weights(sample_weight, len(labels))
         if first:
+            kinds = kinds_of(self.estimators, rows.shape[1])
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self.members_ = [
                 self._member(one, kind, fold, seed)
@@ -354,7 +354,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
 
     # How it is done.
 
-    def _kinds(self) -> list[Any]:
+    def _check_parameters(self) -> None:
         check_number("n_folds", self.n_folds, Integral, low=2)
         check_number("validation_fraction", self.validation_fraction, low=0, high=1,
                      open_low=True, open_high=True)  # fmt: skip
@@ -362,16 +362,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         check_number("n_iter_no_change", self.n_iter_no_change, Integral, low=1)
         check_flag("early_stopping", self.early_stopping)
         check_n_jobs(self.n_jobs)
-        if self.estimators is None:
-            planes = LLSVMClassifier(OrthogonalCoding("auto"), bias="both")
-            return [ML3Classifier(), SAPLClassifier(), planes]
-        kinds = list(self.estimators)
-        if not kinds or not all(isinstance(kind, LocallyLinearClassifier) for kind in kinds):
-            raise ValueError(
-                f"estimators={self.estimators!r} is not valid; give a list of unfitted classifiers "
-                "of loclin, such as [ML3Classifier(), SAPLClassifier()]."
-            )
-        return kinds
+        check_kinds(self.estimators)
 
     def _member(self, kind: Any, number: int, fold: int, seed: int) -> Any:
         """Return an unfitted member, with a seed of its own where its kind has none."""
