@@ -105,9 +105,17 @@ def pytest_xdist_make_scheduler(config, log):
     return Groups(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+# Their pass is SAPL's and LL-SVM's, compiled anew for their coders: by default on dense rows.
+OF_OTHERS = ["ldkl", "lmkl"]
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Order the groups, and leave out what needs the papers' data where it is not at hand."""
     groups = {item: group_of(item.nodeid) for item in items}
+    for item, group in groups.items():
+        if group in OF_OTHERS and ("sparse" in item.name or "csr" in item.name):
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: [*FIRST, groups[item]].index(groups[item]))
     if not os.environ.get("LOCLIN_DATA"):
         skip = pytest.mark.skip(reason="set LOCLIN_DATA to the folder of the papers' data sets")

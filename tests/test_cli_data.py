@@ -316,7 +316,8 @@ def test_labels_unseen_in_training_count_as_errors_and_are_told(frame, tmp_path)
     data = load_data(str(train), test=test)
     assert data.y_test[:3].tolist() == [-1, -1, -1]
     assert "3 test rows of 10 have labels that training lacks ('maybe')" in data.notes[0]
-    words = [str(train), "--test", str(test), "--models", "majority", "--time-limit", "0"]
+    words = [str(train), "--test", str(test), "--models", "majority", "--jobs", "1",
+             "--time-limit", "0"]  # fmt: skip
     result = runner().invoke(app, ["compare", *words])
     assert result.exit_code == 0
     assert "note: 3 test rows of 10 have labels" in result.stdout

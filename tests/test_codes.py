@@ -79,11 +79,12 @@ KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 DTYPES = {"double": np.float64, "single": np.float32}
 # Every combination is compiled anew. The default run has one in single precision.
 SINGLE = {("sparse", "csr")}
+RARE = {("sparse", "shared"), ("sparse", "by class")}
 
 
 def combinations(kinds=KINDS, forms=FORMS):
     for kind, form, dtype in itertools.product(kinds, forms, DTYPES):
-        slow = dtype == "single" and (kind, form) not in SINGLE
+        slow = (kind, form) in RARE or (dtype == "single" and (kind, form) not in SINGLE)
         marks = [pytest.mark.slow] if slow else []
         yield pytest.param((kind, form, dtype), id=f"{kind}-{form}-{dtype}", marks=marks)
 

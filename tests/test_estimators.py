@@ -56,16 +56,11 @@ FIRST = {repr(estimator) for estimator in ESTIMATORS[: len(CLASSIFIERS)]}
 # What has loops of its own is compiled anew in single precision: by default for two of them.
 IN_SINGLE = loclin.ML3Classifier, loclin.LLSVMClassifier, loclin.USSVMClassifier
 WITH_FOLDS = {
-    "check_class_weight_classifiers",
-    "check_classifiers_classes",
     "check_classifiers_one_label",
     "check_classifiers_train",
-    "check_estimators_dtypes",
     "check_estimators_overwrite_params",
     "check_fit_idempotent",
     "check_fit2d_1sample",
-    "check_methods_subset_invariance",
-    "check_pipeline_consistency",
 }
 
 # Not fitted with a strength, or without local models of all rows.

@@ -30,12 +30,14 @@ def test_nothing_is_stored_that_no_case_gives():
 # Loops are compiled once a dtype and layout. The default run has these models in single precision,
 # on dense rows, as other tests have; the others are run with ``-m slow``.
 SINGLE = ["ml3", "llsvm", "llsvm dual", "ussvm"]
+DENSE = ["llsvm by-class", "llsvm dual-competing", "l3m online"]  # on dense rows only
 
 
 def marks(case):
     single = case.dtype == "float32"
     first = case.model in SINGLE and case.learn == "fit" and case.layout == "dense"
-    return [pytest.mark.slow] if single and not first else []
+    rare = case.model in DENSE and case.layout == "sparse"
+    return [pytest.mark.slow] if rare or (single and not first) else []
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,7 @@ def test_scores_codes_regions_and_local_models(solver, kind, n_classes):
     assert model.score(kind(X), y) > 0.8
 
 
+@pytest.mark.slow
 @each(solver=["refined", "online"])
 def test_sparse_rows_and_single_precision(solver):
     X, y = IRIS

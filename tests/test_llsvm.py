@@ -143,8 +143,11 @@ def assert_solved(model, X, y, sample_weight=None, rel=1e-4):
 @pytest.mark.parametrize(("kind", "weighted"), [(np.asarray, False), (sparse.csr_matrix, True)])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("weights", ["linear", "constant"])
-@pytest.mark.parametrize("bias", ["local", "global", "both"])
+@pytest.mark.parametrize(
+    ("weights", "bias"),
+    [(weights, bias) for weights in ("linear", "constant") for bias in ("local", "global")]
+    + [("linear", "both")],
+)
 @pytest.mark.parametrize("coding", [SOFT, OCC], ids=["soft", "occ"])
 def test_dual_cd_is_linear_svc(coding, bias, weights, loss, n_classes, weighted, kind):
     X, y = some_digits(n_classes)
@@ -259,8 +262,9 @@ def test_trivial_codes_are_a_plain_linear_svm(how, bias, loss):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("weights", ["linear", "constant"])
-@pytest.mark.parametrize("bias", ["local", "global", "both"])
+@pytest.mark.parametrize(
+    ("weights", "bias"), [("linear", "local"), ("linear", "both"), ("constant", "global")]
+)
 @pytest.mark.parametrize("coding", [SOFT, OCC, C_OCC], ids=["soft", "occ", "c-occ"])
 @pytest.mark.parametrize(
     ("solver", "fit_kind"), [("sgd", np.asarray), ("dual_cd", sparse.csr_matrix)]

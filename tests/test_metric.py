@@ -162,8 +162,10 @@ def test_what_is_learned_comes_back_and_goes_there(whole, multiplier):
     [
         pytest.param("diagonal", np.asarray, np.float64, id="diagonal, dense"),
         pytest.param("diagonal", sparse.csr_matrix, np.float64, id="diagonal, sparse"),
-        pytest.param("full", np.asarray, np.float32, id="full, dense, single"),
-        pytest.param("full", np.asarray, np.float64, id="full, dense", marks=pytest.mark.slow),
+        pytest.param("full", np.asarray, np.float64, id="full, dense"),
+        pytest.param(
+            "full", np.asarray, np.float32, id="full, dense, single", marks=pytest.mark.slow
+        ),
         pytest.param(
             "diagonal", sparse.csr_matrix, np.float32, id="sparse, single", marks=pytest.mark.slow
         ),
