@@ -46,6 +46,7 @@ SPACE: dict[str, list[Any]] = {
 MANY_ROWS = ("mnist",)
 WITH_ALL_ROWS = {name: SPACE[name] for name in ("size", "n_folds")}
 PLANES = {"planes": sized([0, 40, 80], quick=[0, 3])}
+PLANES_OF_MANY = {"planes": PLANES["planes"][:2]}
 TIMED_ROWS = 2000
 
 
@@ -156,10 +157,11 @@ def chosen_of(data: str, cache: Cache) -> tuple[Problem, dict[str, Any]]:
         notes = cache.notes(key, settings)
         found = cache(key, settings, lambda: choose(problem, WITH_ALL_ROWS, notes, start, rows))
     before = found["settings"] | {"planes": 0}
-    settings = {"space": PLANES, "start": before, "folds": FOLDS, "rows": SUBSET}
+    numbers = PLANES_OF_MANY if data in MANY_ROWS else PLANES
+    settings = {"space": numbers, "start": before, "folds": FOLDS, "rows": SUBSET}
     key = f"{data} | {SYSTEM} | choice of planes"
     found = cache(
-        key, settings, lambda: choose(problem, PLANES, cache.notes(key, settings), before)
+        key, settings, lambda: choose(problem, numbers, cache.notes(key, settings), before)
     )
     return problem, found["settings"]
 
