@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 from sklearn.base import clone
 
+from loclin.codings import OrthogonalCoding
 from loclin.csvm import CSVMClassifier
 from loclin.engine.jit import quiet
 from loclin.l3m import L3MClassifier
@@ -32,7 +33,7 @@ def warmup(
     ----------
     *classifiers : classifiers
         Unfitted classifiers of this package; not changed. None stands for those that compile
-        anything, with default settings.
+        anything, with default settings, and for the kinds of `LocallyLinearEnsemble`.
     dtype : {float64, float32}, default=float64
         Of the features to come.
     layouts : tuple of {"dense", "sparse"}, default=("dense",)
@@ -53,8 +54,9 @@ def warmup(
         raise ValueError(f"layouts={layouts!r} is not valid; {sorted(unknown)} are none of "
                          f"{sorted(forms)}.")  # fmt: skip
     kinds = classifiers or (
-        ML3Classifier(), LLSVMClassifier(), SAPLClassifier(), L3MClassifier(), CSVMClassifier(),
-        LDKLClassifier(), LMKLClassifier(), SVMKNNClassifier(),
+        ML3Classifier(), LLSVMClassifier(), LLSVMClassifier(OrthogonalCoding("auto"), bias="both"),
+        SAPLClassifier(), L3MClassifier(), CSVMClassifier(), LDKLClassifier(), LMKLClassifier(),
+        SVMKNNClassifier(),
     )  # fmt: skip
     X = np.random.default_rng(0).standard_normal((300, 200)).astype(dtype)
     for kind in kinds:

@@ -63,8 +63,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         Kinds, unfitted classifiers of this package for one label a row; not changed. None stands
         for ``ML3Classifier()``, ``SAPLClassifier()`` and
         ``LLSVMClassifier(OrthogonalCoding("auto"), bias="both")``, whose scores are nearly
-        quadratic (not with more than 2,000 features, where it fits long). A kind that does not help
-        gets no share.
+        quadratic. A kind that does not help gets no share. The last is left out with more than
+        2,000 features, where it fits long, and on a stream, where all kinds count the same.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     early_stopping : bool, default=False
@@ -188,7 +188,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         """
         self._check_parameters()
         rows, target = read_labelled_rows(self, X, y)
-        kinds = kinds_of(self.estimators, rows.shape[1])
+        kinds = kinds_of(self.estimators, rows.shape[1], weighed=True)
         self.classes_, labels = find_classes(target)
         weights: Floats = check_weights(sample_weight, len(labels))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -265,7 +265,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         labels = in_classes(target, self.classes_)
         weights = check_weights(sample_weight, len(labels))
         if first:
-            kinds = kinds_of(self.estimators, rows.shape[1])
+            kinds = kinds_of(self.estimators, rows.shape[1], weighed=False)
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self.members_ = [
                 self._member(one, kind, fold, seed)

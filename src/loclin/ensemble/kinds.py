@@ -25,11 +25,15 @@ def check_kinds(estimators: Any) -> None:
         )
 
 
-def kinds_of(estimators: Any, n_features: int) -> list[Any]:
-    """Return the kinds that are given, or those that suit so many features."""
+def kinds_of(estimators: Any, n_features: int, *, weighed: bool) -> list[Any]:
+    """Return the kinds that are given, or those that suit so many features.
+
+    Planes help on some sets and are poor alone on others, so that they are for shares that are
+    chosen (`weighed`), not for a stream, where all kinds count the same.
+    """
     if estimators is not None:
         return list(estimators)
     kinds: list[Any] = [ML3Classifier(), SAPLClassifier()]
-    if n_features <= _MOST_FEATURES:
+    if weighed and n_features <= _MOST_FEATURES:
         kinds.append(LLSVMClassifier(OrthogonalCoding("auto"), bias="both"))
     return kinds
