@@ -25,7 +25,7 @@ from loclin import (
 )
 from loclin.codings import SoftAssignmentCoding
 from loclin.fitting import probability
-from loclin.fitting.probability import StreamedTemperature, temperature_of
+from loclin.fitting.probability import StreamedTemperature, spread, temperature_of
 
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 SHORT = {"alpha": "scale", "max_iter": 20, "random_state": 0}
@@ -82,6 +82,15 @@ def test_probabilities_are_the_smoothed_softmax_of_scores(name, n_classes, kind)
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), P, atol=1e-12)
     prior = np.bincount(np.searchsorted(model.classes_, y)) / len(y)
     assert log_loss(y, P) < -np.sum(prior * np.log(prior))
+
+
+@pytest.mark.parametrize("shape", [(500,), (500, 3)])
+def test_a_row_far_from_all_others_does_not_rule_the_spread(shape):
+    decisions = np.random.default_rng(0).standard_normal(shape)
+    usual = spread(decisions)
+    assert spread(-7 * decisions) == pytest.approx(7 * usual)
+    decisions[0] *= 300
+    assert spread(decisions) < 2 * usual
 
 
 @each("n_classes", [2, 5])

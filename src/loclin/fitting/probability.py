@@ -76,10 +76,12 @@ class LogLoss(NamedTuple):
 
 
 def spread(decisions: Floats) -> float:
-    """Root mean square of the decisions, about their mean over the classes."""
-    if decisions.ndim == 1:
-        return float(np.sqrt(np.mean(decisions.astype(np.float64) ** 2)))
-    return float(np.sqrt(np.mean(np.var(decisions.astype(np.float64), axis=1))))
+    """Mean size of the rows' decisions, about their mean over the classes.
+
+    Not the root of the mean square: a held-out row far from all others has scores of any size.
+    """
+    of_rows = decisions.astype(np.float64)
+    return float(np.mean(np.abs(of_rows) if of_rows.ndim == 1 else np.std(of_rows, axis=1)))
 
 
 def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
