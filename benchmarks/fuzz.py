@@ -67,6 +67,7 @@ def _coding(rng: np.random.Generator) -> Any:
         LLCCoding(k + 1, k),
         LocalCoordinateCoding(k + 1, max_iter=2),
         OrthogonalCoding(k),
+        OrthogonalCoding("auto"),
         OrthogonalCoding(k, per_class=True),
         TangentCoding(SoftAssignmentCoding(k + 1, k), n_tangents=2),
     ]
@@ -84,7 +85,7 @@ def _ml3(rng: np.random.Generator, far_apart: bool) -> Any:
 
 def _llsvm(rng: np.random.Generator, far_apart: bool) -> Any:
     own = _options(
-        rng, loss=["hinge", "squared_hinge"], bias=["local", "global"],
+        rng, loss=["hinge", "squared_hinge"], bias=["local", "global", "both"],
         solver=["sgd", "sgd", "dual_cd"], multi_class=["ovr", "ovr", "crammer_singer"],
         metric=METRICS,
     )  # fmt: skip
