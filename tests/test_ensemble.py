@@ -74,7 +74,9 @@ def test_many_features_leave_the_planes_out(n_features, n_kinds):
     model = LocallyLinearEnsemble(n_folds=2, random_state=0)
     assert len({type(one) for one in model.fit(X, np.arange(40) % 2).members_}) == n_kinds
     streamed = clone(model).partial_fit(X, np.arange(40) % 2, [0, 1])
-    assert len({type(one) for one in streamed.members_}) == 2, "all count the same there"
+    rare = clone(model).fit(X, np.arange(40) == 0)  # a class in one fold only
+    for one in (streamed, rare):
+        assert len({type(member) for member in one.members_}) == 2, "all count the same there"
 
 
 @each("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])

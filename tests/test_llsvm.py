@@ -263,7 +263,14 @@ def test_trivial_codes_are_a_plain_linear_svm(how, bias, loss):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
-    ("weights", "bias"), [("linear", "local"), ("linear", "both"), ("constant", "global")]
+    ("weights", "bias"),
+    [
+        ("linear", "local"),
+        ("linear", "both"),
+        ("constant", "global"),
+        pytest.param("linear", "global", marks=pytest.mark.slow),
+        pytest.param("constant", "local", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("coding", [SOFT, OCC, C_OCC], ids=["soft", "occ", "c-occ"])
 @pytest.mark.parametrize(

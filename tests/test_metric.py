@@ -164,6 +164,9 @@ def test_what_is_learned_comes_back_and_goes_there(whole, multiplier):
         pytest.param("diagonal", sparse.csr_matrix, np.float64, id="diagonal, sparse"),
         pytest.param("full", np.asarray, np.float64, id="full, dense"),
         pytest.param(
+            "diagonal", np.asarray, np.float32, id="dense, single", marks=pytest.mark.slow
+        ),
+        pytest.param(
             "full", np.asarray, np.float32, id="full, dense, single", marks=pytest.mark.slow
         ),
         pytest.param(

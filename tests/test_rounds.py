@@ -78,6 +78,11 @@ def test_some_rows_leave_no_class_out():
     [
         *((name, "dense") for name in MODELS),
         *((name, "sparse") for name in ("ml3", "llsvm", "sapl")),
+        *(
+            pytest.param(name, "sparse", marks=pytest.mark.slow)
+            for name in MODELS
+            if name not in ("ml3", "llsvm", "sapl")
+        ),
     ],
 )
 def test_rounds_learn_as_passes_do(name, kind):

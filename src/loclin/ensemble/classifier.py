@@ -64,7 +64,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         for ``ML3Classifier()``, ``SAPLClassifier()`` and
         ``LLSVMClassifier(OrthogonalCoding("auto"), bias="both")``, whose scores are nearly
         quadratic. A kind that does not help gets no share. The last is left out with more than
-        2,000 features, where it fits long, and on a stream, where all kinds count the same.
+        2,000 features, where it fits long, and where all kinds count the same: on a stream, and
+        where a class has fewer rows than there are folds.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     early_stopping : bool, default=False
@@ -188,7 +189,6 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         """
         self._check_parameters()
         rows, target = read_labelled_rows(self, X, y)
-        kinds = kinds_of(self.estimators, rows.shape[1], weighed=True)
         self.classes_, labels = find_classes(target)
         weights: Floats = check_weights(sample_weight, len(labels))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -200,6 +200,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
             kept[watched.origin] = False
             rows, labels, weights = rows[kept], labels[kept], weights[kept]
         folds = self._folds(labels, weights, seed)
+        kinds = kinds_of(self.estimators, rows.shape[1], weighed=bool((folds >= 0).any()))
         jobs = [(fold, kind) for fold in range(self.n_folds) for kind in range(len(kinds))]
         context = self._init_callback_context(max_subtasks=len(jobs), sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self)

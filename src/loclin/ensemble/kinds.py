@@ -29,7 +29,7 @@ def kinds_of(estimators: Any, n_features: int, *, weighed: bool) -> list[Any]:
     """Return the kinds that are given, or those that suit so many features.
 
     Planes help on some sets and are poor alone on others, so that they are for shares that are
-    chosen (`weighed`), not for a stream, where all kinds count the same.
+    chosen (`weighed`), not for kinds that all count the same.
     """
     if estimators is not None:
         return list(estimators)
