@@ -67,7 +67,7 @@ def _coding(rng: np.random.Generator) -> Any:
         LLCCoding(k + 1, k),
         LocalCoordinateCoding(k + 1, max_iter=2),
         OrthogonalCoding(k),
-        OrthogonalCoding("auto"),
+        OrthogonalCoding("auto", whiten=False, norm="l2"),
         OrthogonalCoding(k, per_class=True),
         TangentCoding(SoftAssignmentCoding(k + 1, k), n_tangents=2),
     ]

@@ -88,7 +88,16 @@ def test_the_best_is_kept(fits):
 
 def test_candidates_end_the_search(fits):
     assert search({"a": loguniform(1, 10)}, candidates=6).tried == 6
-    assert search({}, candidates=6).tried == 1
+
+
+def test_where_nothing_is_to_choose_at_most_one_fit_of_some_rows_is_timed(fits):
+    fits.seconds = lambda n, drawn: n / 1000
+    found = search({}, n=2000)
+    assert not fits.calls
+    assert (found.tried, found.error, found.fit_seconds, found.fit_rows) == (0, None, 0.0, 2000)
+    found = search({}, n=50_000)
+    assert fits.calls == [({}, 1000)]
+    assert (found.tried, found.error, found.fit_seconds, found.fit_rows) == (0, None, 0.8, 800)
 
 
 def test_hopeless_candidates_are_dropped_early(fits):
@@ -144,7 +153,7 @@ def test_failing_candidates_are_passed_over(fits):
     fits.errors = errors
     assert search({"a": [1]}).drawn == {"a": 1}
     with pytest.raises(ValueError, match="not this one"):
-        search({})
+        search({"a": [0]}, candidates=1)
 
 
 @pytest.mark.parametrize("growth", [1.0, 2.0])
@@ -374,6 +383,6 @@ def test_fits_keep_to_their_threads(threads, expected):
     before = {pool["filepath"]: pool["num_threads"] for pool in threadpool_info()}
     list(compare(data, [system], Settings(threads=threads)))
     after = {pool["filepath"]: pool["num_threads"] for pool in threadpool_info()}
-    assert len(seen) == 3, "a warm-up, one fold, as nothing is to choose, the last fit"
+    assert len(seen) == 2, "a warm-up and the last fit, as nothing is to choose"
     assert all(seen)
     assert before.items() <= after.items()

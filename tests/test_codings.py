@@ -158,6 +158,8 @@ def test_too_large_numbers_are_clipped_with_one_warning(cls):
         (LLCCoding(regularization=0), ValueError, "regularization=0 is not valid"),
         (OrthogonalCoding(n_planes=0), ValueError, "n_planes=0 is not valid.*or None"),
         (OrthogonalCoding(per_class="yes"), TypeError, "use True or False"),
+        (OrthogonalCoding(whiten=1), TypeError, "use True or False"),
+        (OrthogonalCoding(norm="max"), ValueError, r"norm='max' is not valid; use .*'l1', 'l2'"),
     ],
 )
 def test_bad_parameters(coding, error, message):
@@ -183,6 +185,28 @@ def test_orthogonal_codes_are_the_dense_truth(form, n_planes, rank):
     assert codes.shape == (50, n_planes or rank)
     signs = np.sign((codes.toarray() * truth).sum(axis=0))
     np.testing.assert_allclose(codes.toarray() * signs, truth, atol=1e-10)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("whiten", [True, False])
+def test_orthogonal_codes_have_unit_length_and_know_no_scale(whiten, norm, size):
+    coding = OrthogonalCoding(2, whiten=whiten, norm=norm).fit(X)
+    _, values, planes = np.linalg.svd(X, full_matrices=False)
+    truth = X @ planes[:2].T / (values[:2] if whiten else 1.0)
+    truth /= np.linalg.norm(truth, ord=int(norm[1]), axis=1, keepdims=True)
+    codes = coding.transform(size * X).toarray()
+    signs = np.sign((codes * truth).sum(axis=0))
+    np.testing.assert_allclose(codes * signs, truth, atol=1e-10)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_unit_projections_know_no_rotation(norm):
+    """Their products with each other are those of the rows at unit length."""
+    codes = OrthogonalCoding(whiten=False, norm=norm).fit_transform(X).toarray()
+    units = X / np.linalg.norm(X, axis=1, keepdims=True)
+    same = np.allclose(codes @ codes.T, units @ units.T)
+    assert same == (norm == "l2")
 
 
 def test_orthogonal_codes_of_classes_stand_side_by_side():
@@ -211,8 +235,9 @@ def test_auto_takes_the_rank_but_at_most_forty(n_features, n_planes):
     )
 
 
-def test_orthogonal_codes_of_zero_rows_are_zero():
-    coding = OrthogonalCoding().fit(X)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_orthogonal_codes_of_zero_rows_are_zero(norm):
+    coding = OrthogonalCoding(norm=norm).fit(X)
     assert coding.transform(np.zeros((2, 4))).nnz == 0
     assert OrthogonalCoding("auto").fit(np.zeros((3, 4))).transform(X[:2]).shape == (2, 1)
     with pytest.raises(ValueError, match="X is zero everywhere"):
@@ -242,6 +267,7 @@ CODINGS = [
     LLCCoding(3, 2, random_state=0),
     OrthogonalCoding(),
     OrthogonalCoding(per_class=True),
+    OrthogonalCoding(whiten=False, norm="l2"),
 ]
 
 

@@ -7,6 +7,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification, make_gaussian_quantiles
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -19,7 +20,7 @@ from loclin import (
     ML3Classifier,
     SAPLClassifier,
 )
-from loclin.codings import SoftAssignmentCoding
+from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 from loclin.ensemble.selection import select
 from loclin.fitting.probability import log_losses
 from tests.checks import mark_slow, of_single_precision
@@ -108,6 +109,43 @@ def test_scores_are_the_mean_of_the_members(n_classes, kind, dtype):
     P = model.predict_proba(new)
     np.testing.assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(new))
     assert decision.dtype == dtype
+
+
+@each("kind", KINDS)
+@each("n_classes", [2, 4])
+def test_members_that_share_their_codes_are_merged(monkeypatch, tmp_path, n_classes, kind):
+    X, y = problem(n_classes)
+    coding = FrozenEstimator(OrthogonalCoding(3).fit(X))
+    kinds = [LLSVMClassifier(coding, bias="both", **SHORT), MEMBERS[2]]
+    model = LocallyLinearEnsemble(kinds, n_folds=3, random_state=0)
+    one = clone(model).fit(KINDS[kind](X), y)
+    assert len(one.members_) == 1 + 3, "anchors of their own: other codes"
+    monkeypatch.setattr("loclin.ensemble.classifier.merged", lambda members: members)
+    apart = clone(model).fit(KINDS[kind](X), y)
+    assert len(apart.members_) == 3 + 3
+    np.testing.assert_allclose(one.shares_, apart.shares_)
+    one.shares_ = apart.shares_ = np.array([0.7, 0.3])
+    new = KINDS[kind](X[:20])
+    decision = apart.decision_function(new)
+    np.testing.assert_allclose(one.decision_function(new), decision, rtol=1e-9, atol=1e-9)
+    coef, intercept = one.local_model(new)
+    found = np.einsum("n...d,nd->n...", coef, X[:20]) + intercept
+    np.testing.assert_allclose(found, decision, rtol=1e-9, atol=1e-9)
+    assert one.local_coef_.shape[1] == 3 + 3 * 8 < apart.local_coef_.shape[1]
+    loclin.io.save(one, tmp_path / "ensemble.loclin")
+    again = loclin.io.load(tmp_path / "ensemble.loclin")
+    np.testing.assert_array_equal(again.decision_function(new), one.decision_function(new))
+    before = one.score(X, y)
+    assert len(one.partial_fit(KINDS[kind](X), y).members_) == 4
+    assert one.score(X, y) > before - 0.05
+
+
+def test_the_planes_of_rows_of_weight_zero_are_not_learned():
+    X, y = problem(2)
+    weights = np.where(np.arange(300) % 3, 1.0, 0.0)
+    model = LocallyLinearEnsemble(n_folds=2, random_state=0).fit(X, y, weights)
+    seen = OrthogonalCoding("auto").fit(X[weights > 0])
+    np.testing.assert_allclose(model.members_[-1].coding_.planes_, seen.planes_)
 
 
 def test_each_member_leaves_a_fold_out(monkeypatch):

@@ -314,7 +314,7 @@ def _notes(
     notes = []
     if fit_rows < n_rows:
         notes.append(f"fitted on {fit_rows:,} of {n_rows:,} rows")
-    if tuned.rows < n_rows:
+    if tuned.tried and tuned.rows < n_rows:
         notes.append(f"tuned on {tuned.rows:,} of {n_rows:,} rows")
     if tuned.tried > 1 and tuned.folds < settings.folds:
         notes.append(f"cross-validated on {tuned.folds} of {settings.folds} folds")

@@ -36,10 +36,10 @@ def _outcome(outcome: Result | Skipped) -> str:
     if isinstance(outcome, Skipped):
         return f"left out: {outcome.reason}"
     tuned = outcome.tuned
+    tuning = f" ({plural(tuned.tried, 'candidate')} in {tuned.seconds:.1f} s)" * (tuned.tried > 0)
     return (
         f"{percent(outcome.error, len(outcome.wrong))} % error, "
-        f"{micros(outcome.predict_seconds)} us a row "
-        f"({plural(tuned.tried, 'candidate')} in {tuned.seconds:.1f} s)"
+        f"{micros(outcome.predict_seconds)} us a row{tuning}"
     )
 
 

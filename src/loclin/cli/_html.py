@@ -136,7 +136,7 @@ def _tuning(report: Report) -> str:
         f"<td>{row.tuned.tried}</td><td>{row.tuned.rows:,}</td>"
         f"<td>{row.tuned.seconds:.1f}</td></tr>"
         for row in report.rows
-        if not row.baseline
+        if row.tuned.error is not None
     ]
     head = (
         "<th class=left>model</th><th class=left>chosen</th><th>CV error %</th>"

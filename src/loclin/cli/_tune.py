@@ -40,20 +40,20 @@ class Tuned:
     ----------
     drawn : mapping
         The best candidate as drawn; `System.resolve` writes it out. Empty: the defaults.
-    error : float
-        Its cross-validated error.
+    error : float or None
+        Its cross-validated error; None where there was nothing to choose.
     folds, rows : int
         Folds that were scored, and rows they were made of.
     tried : int
-        Candidates looked at, those dropped early included.
+        Candidates looked at, those dropped early included; none where there was nothing to choose.
     fit_seconds, fit_rows : float
-        Mean time of one of its fits, and the rows of that fit.
+        Mean time of one of its fits, and the rows of that fit; no time where it was not needed.
     seconds : float
         What tuning took.
     """
 
     drawn: Mapping[str, Any]
-    error: float
+    error: float | None
     folds: int
     rows: int
     tried: int
@@ -126,12 +126,12 @@ def tune(
     Exception
         What the first candidate raised, if every candidate failed.
     """
+    if not system.space:
+        return _untuned(system, X, y, shape, settings)
     spent = _Stopwatch()
     rows = _tuning_rows(system, X, y, shape, settings, spent)
     X, y = (X, y) if len(rows) == len(y) else (X[rows], y[rows])
     folds = _folds(y, settings)
-    if not system.space:
-        folds = folds[:1]  # nothing to choose: it tells the time of the last fit
     best: tuple[list[_Fold], Mapping[str, Any]] | None = None
     bests: list[float] = []  # the best error after each candidate
     failures = []
@@ -155,6 +155,22 @@ def tune(
     if best is None:
         raise failures[0]
     return _summary(*best, len(y), len(bests), spent())
+
+
+def _untuned(system: System, X: Matrix, y: np.ndarray, shape: Shape, settings: Settings) -> Tuned:
+    """Return the defaults, where there is nothing to choose; of many rows, time a fit of some."""
+    spent, size = _Stopwatch(), _pilot_rows(y)
+    if len(y) <= 2 * size:
+        return Tuned(system.start, None, 0, 0, 0, 0.0, len(y), 0.0)
+    rows = stratified_rows(y, size, settings.seed, settings.folds)
+    X, y = X[rows], y[rows]
+    timed = _fit_and_count(system, system.start, X, y, _folds(y, settings)[0], shape, settings.seed)
+    return Tuned(system.start, None, 0, len(rows), 0, timed.fit_seconds, timed.fit_rows, spent())
+
+
+def _pilot_rows(y: np.ndarray) -> int:
+    """Return the least rows to tune on: enough of each class."""
+    return min(len(y), max(PILOT_ROWS, 20 * int(y.max() + 1)))
 
 
 def _still(bests: Sequence[float], n_rows: int) -> bool:
@@ -259,8 +275,8 @@ def _tuning_rows(
     Fits of growing parts are timed, each three times the last, while the next one still lets
     the budget hold `WANTED` candidates.
     """
-    n, size = len(y), min(len(y), max(PILOT_ROWS, 20 * int(y.max() + 1)))
-    if n <= 2 * size or not system.space:
+    n, size = len(y), _pilot_rows(y)
+    if n <= 2 * size:
         return np.arange(n)
     while True:
         rows = stratified_rows(y, size, settings.seed, settings.folds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from numbers import Integral
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.engine.data import Floats, Labels, Rows, is_sparse
 from loclin.engine.threads import side_by_side
 from loclin.ensemble.kinds import check_kinds, kinds_of
+from loclin.ensemble.merging import merged
 from loclin.ensemble.selection import select
 from loclin.fitting.atomic import atomic
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
@@ -54,6 +56,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
 
     a unit being the spread of the kind's scores. It is a locally linear classifier itself, with the
     members' models side by side and their codes times share / unit: `local_model` stays exact.
+    Members that share one frozen coding are merged into one, whose models are the mean of theirs.
 
     Features should have comparable scales: put a ``StandardScaler`` in front.
 
@@ -61,11 +64,12 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     ----------
     estimators : list of classifiers or None, default=None
         Kinds, unfitted classifiers of this package for one label a row; not changed. None stands
-        for ``ML3Classifier()``, ``SAPLClassifier()`` and
-        ``LLSVMClassifier(OrthogonalCoding("auto"), bias="both")``, whose scores are nearly
-        quadratic. A kind that does not help gets no share. The last is left out with more than
-        2,000 features, where it fits long, and where all kinds count the same: on a stream, and
-        where a class has fewer rows than there are folds.
+        for ``ML3Classifier()``, ``SAPLClassifier()`` and ``LLSVMClassifier(coding, bias="both",
+        metric=None)`` with ``OrthogonalCoding("auto", whiten=False, norm="l2")``, fitted to all
+        rows and frozen, whose scores are quadratic over the length of the row. A kind that does not
+        help gets no share. The last is left out with more than 2,000 features, where it fits long,
+        and where all kinds count the same: on a stream, and where a class has fewer rows than there
+        are folds.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     early_stopping : bool, default=False
@@ -91,7 +95,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     members_ : list of classifiers
-        Fitted, kind by kind, as many of each.
+        Fitted, kind by kind: as many of each, or one where its members are merged.
     shares_ : ndarray of shape (n_kinds,)
         How much each kind counts; they sum to one.
     units_ : ndarray of shape (n_kinds,)
@@ -200,7 +204,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
             kept[watched.origin] = False
             rows, labels, weights = rows[kept], labels[kept], weights[kept]
         folds = self._folds(labels, weights, seed)
-        kinds = kinds_of(self.estimators, rows.shape[1], weighed=bool((folds >= 0).any()))
+        counted = (rows, weights > 0) if (folds >= 0).any() else None
+        kinds = kinds_of(self.estimators, counted, seed)
         jobs = [(fold, kind) for fold in range(self.n_folds) for kind in range(len(kinds))]
         context = self._init_callback_context(max_subtasks=len(jobs), sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self)
@@ -225,6 +230,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         self.members_ = [one for kind in range(len(kinds)) for one in members[kind :: len(kinds)]]
         self._streamed, self._n_seen = StreamedTemperature(), len(labels)
         self._weigh(rows, labels, weights, folds, len(kinds))
+        self._merge()
         context.call_on_fit_task_end(estimator=self)
         return self
 
@@ -266,13 +272,14 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         labels = in_classes(target, self.classes_)
         weights = check_weights(sample_weight, len(labels))
         if first:
-            kinds = kinds_of(self.estimators, rows.shape[1], weighed=False)
+            kinds = kinds_of(self.estimators, None)
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self.members_ = [
                 self._member(one, kind, fold, seed)
                 for kind, one in enumerate(kinds) for fold in range(self.n_folds)
             ]  # fmt: skip
             self.shares_, self.units_ = np.full(len(kinds), 1 / len(kinds)), np.ones(len(kinds))
+            self._n_each = [self.n_folds] * len(kinds)
             self.temperature_, self.smoothing_ = 1.0, smoothing_of(len(labels))
             self._streamed = StreamedTemperature(n_rows=len(labels))
         elif len(labels) and weights.any():
@@ -411,6 +418,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     ) -> None:
         """Set units, shares and the temperature, by the rows that members did not see."""
         n_each = len(self.members_) // kinds
+        self._n_each = [n_each] * kinds
         self.shares_, self.units_ = np.full(kinds, 1 / kinds), np.ones(kinds)
         some = np.flatnonzero((folds >= 0) & (folds < n_each) & (weights > 0))
         self.smoothing_ = smoothing_of(len(some) or len(labels))
@@ -434,14 +442,22 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         few = some[:: -(-len(some) // _MEMORY)]
         self.temperature_ = of_one * (spread(self.decision_function(rows[few])) / spread(mean))
 
+    def _merge(self) -> None:
+        """Let one member stand for those of a kind that share their codes."""
+        by_kind = [merged(members) for members in self._by_kind()]
+        self._n_each = [len(members) for members in by_kind]
+        self.members_ = [member for members in by_kind for member in members]
+
     def _set_units(self, rows: Any) -> None:
         """Let the spread of scores on some rows be the kinds' units."""
         few = rows[:: -(-rows.shape[0] // _MOST_SCORED)]
         self.units_ = self._spreads(few)
 
     def _spreads(self, rows: Any) -> NDArray[np.float64]:
-        spreads = [spread(member.decision_function(rows)) or 1.0 for member in self.members_]
-        return np.array(spreads).reshape(len(self.shares_), -1).mean(axis=1)
+        return np.array([
+            np.mean([spread(member.decision_function(rows)) or 1.0 for member in members])
+            for members in self._by_kind()
+        ])  # fmt: skip
 
     def _watch(self, rows: Any, labels: Labels, weights: Floats) -> None:
         """Let rows that are about to be learned tell units and temperature."""
@@ -468,11 +484,13 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
 
     def _factors(self) -> Iterator[tuple[Any, float]]:
         """Yield members that count, and what their scores are multiplied by."""
-        n_each = len(self.members_) // len(self.shares_)
-        for number, member in enumerate(self.members_):
-            kind = number // n_each
-            if self.shares_[kind] > 0:
-                yield member, float(self.shares_[kind] / (self.units_[kind] * n_each))
+        for members, share, unit in zip(self._by_kind(), self.shares_, self.units_, strict=True):
+            if share > 0:
+                yield from ((member, float(share / (unit * len(members)))) for member in members)
+
+    def _by_kind(self) -> list[list[Any]]:
+        members = iter(self.members_)
+        return [list(islice(members, n)) for n in self._n_each]
 
     def _by_scorer(self, part: NDArray[Any]) -> NDArray[Any]:
         """One scorer for each class: where two classes have one, the first class's is zero."""

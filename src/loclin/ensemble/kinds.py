@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.frozen import FrozenEstimator
+
 from loclin.codings import OrthogonalCoding
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.llsvm import LLSVMClassifier
@@ -25,15 +27,26 @@ def check_kinds(estimators: Any) -> None:
         )
 
 
-def kinds_of(estimators: Any, n_features: int, *, weighed: bool) -> list[Any]:
-    """Return the kinds that are given, or those that suit so many features.
+def kinds_of(estimators: Any, counted: Any, seed: int = 0) -> list[Any]:
+    """Return the kinds that are given, or those that suit the rows.
 
     Planes help on some sets and are poor alone on others, so that they are for shares that are
-    chosen (`weighed`), not for kinds that all count the same.
+    chosen, not for kinds that all count the same. They know no labels: those of all rows serve all
+    members, which can then be merged.
+
+    Parameters
+    ----------
+    estimators : list of classifiers or None
+    counted : ({ndarray, csr} of shape (n, d), ndarray of shape (n,)) or None
+        Rows, and which have a weight; None where all kinds count the same.
+    seed : int
     """
     if estimators is not None:
         return list(estimators)
     kinds: list[Any] = [ML3Classifier(), SAPLClassifier()]
-    if weighed and n_features <= _MOST_FEATURES:
-        kinds.append(LLSVMClassifier(OrthogonalCoding("auto"), bias="both"))
+    if counted is not None and counted[0].shape[1] <= _MOST_FEATURES:
+        rows, some = counted
+        coding = OrthogonalCoding("auto", random_state=seed, whiten=False, norm="l2")
+        planes = FrozenEstimator(coding.fit(rows if some.all() else rows[some]))
+        kinds.append(LLSVMClassifier(planes, bias="both", metric=None))
     return kinds

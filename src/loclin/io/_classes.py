@@ -20,6 +20,7 @@ PUBLIC = (
     "sklearn.feature_extraction",
     "sklearn.feature_extraction.text",
     "sklearn.feature_selection",
+    "sklearn.frozen",
     "sklearn.impute",
     "sklearn.kernel_approximation",
     "sklearn.pipeline",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import math
+from inspect import signature
 from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from loclin.io._classes import TYPES, Classes, is_enum, is_named_tuple
 from loclin.io._encode import BIT_GENERATORS
@@ -151,11 +153,20 @@ class Decoder:
         found = kind.__new__(kind)
         self.made.append(found)
         state = {str(key): self.value(one) for key, one in node["state"]}
+        state = _defaults(kind) | state  # an earlier version may have had fewer parameters
         if hasattr(found, "__setstate__"):
             found.__setstate__(state)
         else:
             vars(found).update(state)
         return found
+
+
+def _defaults(kind: type) -> dict[str, Any]:
+    """Return the defaults of an estimator's parameters; nothing for other classes."""
+    if not issubclass(kind, BaseEstimator):
+        return {}
+    parameters = signature(kind).parameters.values()
+    return {one.name: one.default for one in parameters if one.default is not one.empty}
 
 
 _KINDS = {name: name for name in (

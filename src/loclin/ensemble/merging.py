@@ -1,0 +1,34 @@
+"""Members whose models may be averaged instead of their scores."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+_MODELS = "local_coef_", "local_intercept_", "intercept_"
+
+
+def merged(members: list[Any]) -> list[Any]:
+    """Return one classifier whose scores are the mean of the members', if they share their codes.
+
+    Scores are linear in the models. The codes are shared where all members have the same frozen
+    coding and learn in the plain metric; otherwise the members are returned as they are. What else
+    the one tells of its fit, as `alpha_` and `objective_`, is that of the first.
+
+    Parameters
+    ----------
+    members : list of classifiers
+        Fitted, of one kind.
+    """
+    first = members[0]
+    coding = getattr(first, "coding_", None)
+    if coding is None or any(one.coding_ is not coding or one._root is not None for one in members):
+        return members
+    one = copy(first)
+    one._kept = None
+    vars(one).update(
+        {name: np.mean([getattr(member, name) for member in members], axis=0) for name in _MODELS}
+    )
+    return [one]
