@@ -204,8 +204,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
             kept[watched.origin] = False
             rows, labels, weights = rows[kept], labels[kept], weights[kept]
         folds = self._folds(labels, weights, seed)
-        counted = (rows, weights > 0) if (folds >= 0).any() else None
-        kinds = kinds_of(self.estimators, counted, seed)
+        with_weight = (rows, weights > 0) if (folds >= 0).any() else None
+        kinds = kinds_of(self.estimators, with_weight, seed)
         jobs = [(fold, kind) for fold in range(self.n_folds) for kind in range(len(kinds))]
         context = self._init_callback_context(max_subtasks=len(jobs), sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self)
