@@ -77,14 +77,13 @@ class Case(NamedTuple):
 
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 DTYPES = {"double": np.float64, "single": np.float32}
-# Every combination is compiled anew. The default run has one in single precision.
-SINGLE = {("sparse", "csr")}
+# Every combination is compiled anew. The default run has none in single precision.
 RARE = {("sparse", "shared"), ("sparse", "by class")}
 
 
 def combinations(kinds=KINDS, forms=FORMS):
     for kind, form, dtype in itertools.product(kinds, forms, DTYPES):
-        slow = (kind, form) in RARE or (dtype == "single" and (kind, form) not in SINGLE)
+        slow = (kind, form) in RARE or dtype == "single"
         marks = [pytest.mark.slow] if slow else []
         yield pytest.param((kind, form, dtype), id=f"{kind}-{form}-{dtype}", marks=marks)
 

@@ -54,7 +54,7 @@ ESTIMATORS += [
 # it is told by the rows of the fit: folds take several times as long.
 FIRST = {repr(estimator) for estimator in ESTIMATORS[: len(CLASSIFIERS)]}
 # What has loops of its own is compiled anew in single precision: by default for two of them.
-IN_SINGLE = loclin.ML3Classifier, loclin.LLSVMClassifier, loclin.USSVMClassifier
+IN_SINGLE = loclin.ML3Classifier, loclin.USSVMClassifier
 WITH_FOLDS = {
     "check_classifiers_one_label",
     "check_classifiers_train",

@@ -29,7 +29,7 @@ def test_nothing_is_stored_that_no_case_gives():
 
 # Loops are compiled once a dtype and layout. The default run has these models in single precision,
 # on dense rows, as other tests have; the others are run with ``-m slow``.
-SINGLE = ["ml3", "llsvm", "llsvm dual", "ussvm"]
+SINGLE = ["ml3", "ussvm"]
 DENSE = ["llsvm by-class", "llsvm dual-competing", "l3m online"]  # on dense rows only
 
 

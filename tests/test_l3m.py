@@ -35,6 +35,7 @@ IRIS, DIGITS = load_iris(return_X_y=True), load_digits(return_X_y=True)
 IRIS, DIGITS = (StandardScaler().fit_transform(IRIS[0]), IRIS[1]), (DIGITS[0] / 16, DIGITS[1])
 TRAIN, TEST = [part[:1200] for part in DIGITS], [part[1200:] for part in DIGITS]
 KINDS, SOLVERS = [np.asarray, sparse.csr_matrix], ["refined", "convex", "online"]
+SINGLE = pytest.param(np.float32, marks=pytest.mark.slow)
 LEARNED = ("local_coef_", "local_intercept_", "partition_coef_", "partition_intercept_")
 TOL = {"refined": 1e-3, "convex": 0.2, "online": 1e-3}  # enough for what is no optimum's property
 
@@ -235,7 +236,7 @@ def test_directions_know_the_curvature_of_the_last_step():
     assert there == pytest.approx(back)
 
 
-@each(dtype=[np.float64, np.float32])
+@each(dtype=[np.float64, SINGLE])
 def test_few_sparse_rows_come_to_the_optimum_of_dense_rows(dtype, monkeypatch):
     X, y, rng = few_rows(dtype=dtype)
     start = partition_at(rng.normal(size=(2, X.shape[1])), X)
@@ -530,7 +531,7 @@ def test_streams_need_the_online_solver(solver):
     assert not hasattr(quick("auto", solver="online"), "partial_fit")
 
 
-@each(form=KINDS, dtype=[np.float32, np.float64])
+@each(form=KINDS, dtype=[SINGLE, np.float64])
 def test_rows_to_predict_must_be_finite(form, dtype):
     X, y = make_xor(80, random_state=0)
     model = quick(2, n_restarts=1, max_iter=1).fit(X.astype(dtype), y)

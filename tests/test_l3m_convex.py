@@ -80,7 +80,18 @@ def quick(n_regions, **changed):
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # its own tolerance is 1e-8
 @pytest.mark.parametrize(
-    ("n_classes", "r", "loss"), [*product([2, 3], [2, 3], LOSS), (2, 6, "hinge")]
+    ("n_classes", "r", "loss"),
+    [
+        *product([2, 3], [2, 3], ["hinge"]),
+        *(
+            pytest.param(
+                n_classes, r, loss, marks=[] if r == n_classes == 2 else [pytest.mark.slow]
+            )
+            for n_classes, r, loss in product([2, 3], [2, 3], LOSS)
+            if loss != "hinge"
+        ),
+        pytest.param(2, 6, "hinge", marks=pytest.mark.slow),
+    ],
 )
 def test_the_optimum_is_cvxpy_s(n_classes, r, loss):
     rows, s = rows_of(n_classes), 1 if n_classes == 2 else 3

@@ -537,7 +537,11 @@ def test_mean_squared_norm(form, kind):
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("bias", ["local", "global", "both"])
-@pytest.mark.parametrize("coding", [SOFT, OCC, C_OCC], ids=["soft", "occ", "c-occ"])
+@pytest.mark.parametrize(
+    "coding",
+    [SOFT, pytest.param(OCC, marks=pytest.mark.slow), C_OCC],
+    ids=["soft", "occ", "c-occ"],
+)
 def test_sgd_reaches_the_optimum(coding, bias, loss):
     X, y = some_digits(3)
     eta0 = 10.0 if loss == "hinge" else 0.1  # the squared hinge has curvature
@@ -572,7 +576,7 @@ def test_sgd_with_default_steps_learns_every_loss(digits, loss, batch_size):
         for solver in ("sgd", "dual_cd") for coding in (SOFT, OCC) for kind in KINDS
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("weights", ["linear", "constant"])
 def test_competing_classes_are_linear_svc_s(solver, coding, weights, n_classes, weighted, kind):
     X, y = some_digits(n_classes)

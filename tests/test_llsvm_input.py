@@ -282,6 +282,7 @@ def test_features_of_1e12_are_learned_or_refused(iris, coding):
 # ML3's start from a coding.
 
 
+@pytest.mark.slow  # compiled for alone
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize(
     "coding", [SoftAssignmentCoding(4, 2), LLCCoding(4, 3), OrthogonalCoding(4)], ids=str

@@ -352,8 +352,17 @@ def streamed(model, X, y, chunks):
     return model
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
-@pytest.mark.parametrize("name", [*MOVING, "sapl constant"])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        pytest.param(name, form, id=f"{name}-{kind}", marks=marks)
+        for name in [*MOVING, "sapl constant"]
+        for kind, form, marks in (
+            ("dense", np.asarray, []),
+            ("sparse", sparse.csr_matrix, pytest.mark.slow),
+        )
+    ],
+)
 def test_a_stream_is_the_same_model_in_any_metric(name, form):
     X, y = problem(n=300)
     X = form(X)

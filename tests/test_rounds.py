@@ -73,16 +73,15 @@ def test_some_rows_leave_no_class_out():
     assert set(some.y) == {0, 1}
 
 
+FIRST = [("ml3", "sparse"), ("llsvm", "sparse"), ("sapl", "dense")]
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        *((name, "dense") for name in MODELS),
-        *((name, "sparse") for name in ("ml3", "llsvm", "sapl")),
-        *(
-            pytest.param(name, "sparse", marks=pytest.mark.slow)
-            for name in MODELS
-            if name not in ("ml3", "llsvm", "sapl")
-        ),
+        pytest.param(name, kind, marks=[] if (name, kind) in FIRST else [pytest.mark.slow])
+        for name in MODELS
+        for kind in ("dense", "sparse")
     ],
 )
 def test_rounds_learn_as_passes_do(name, kind):

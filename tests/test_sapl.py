@@ -35,6 +35,7 @@ TRAIN, TEST = [part[:1200] for part in DIGITS], [part[1200:] for part in DIGITS]
 KINDS = [np.asarray, sparse.csr_matrix]
 LEARNED = ("local_coef_", "local_intercept_", "anchors_")
 WEIGHTS, SHARE = ["linear", "constant"], [True, False]
+SLOW_FALSE = pytest.param(False, marks=pytest.mark.slow)
 LOSS = {  # value and slope
     "hinge": (lambda z: np.maximum(0, 1 - z), lambda z: -1.0 * (z < 1)),
     "squared_hinge": (lambda z: np.maximum(0, 1 - z) ** 2, lambda z: -2 * np.maximum(0, 1 - z)),
@@ -270,10 +271,8 @@ def test_sparse_rows(weights, share):
         np.testing.assert_allclose(getattr(other, name), getattr(model, name), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "kind", [np.asarray, pytest.param(sparse.csr_matrix, marks=pytest.mark.slow)]
-)
-@each(weights=WEIGHTS, share=SHARE)
+@pytest.mark.slow  # compiled for alone
+@each(weights=WEIGHTS, share=SHARE, kind=[np.asarray, sparse.csr_matrix])
 def test_single_precision(weights, share, kind):
     X, y = IRIS
     model = quick(weights=weights, share_anchors=share, anchors=X[::25], max_iter=6).fit(X, y)
@@ -391,7 +390,7 @@ def stream(model, X, y, block, n_passes=1, kinds=(np.asarray,)):
     return model
 
 
-@each(weights=WEIGHTS, share=SHARE)
+@each(weights=WEIGHTS, share=[True, SLOW_FALSE])
 def test_a_stream(weights, share):
     X, y = TRAIN
     model = SAPLClassifier(60 if share else 20, weights=weights, share_anchors=share, anchor_lr=0.5,

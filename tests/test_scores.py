@@ -100,7 +100,7 @@ def test_combine_models(problem):
 
 @pytest.mark.parametrize("s", [1, 2, 5])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 def test_few_models_a_row(s, form, dtype, monkeypatch):
     rng = np.random.default_rng(0)
     X, coef = (rng.normal(size=size).astype(dtype) for size in ((41, 7), (s, 6, 7)))

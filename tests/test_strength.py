@@ -113,10 +113,13 @@ def by_hand(model: Any, X: Any, y: Any, weights: Any, draws: int) -> float:
 
 
 def each_problem():
-    """US-SVM fits long: by default one problem, which the other models leave to it."""
+    """By default each model has one problem, and ML3 all but one; that is left to US-SVM."""
     for model in MODELS:
         for name in PROBLEMS:
-            spared = isinstance(model, USSVMClassifier) == (name == "many rows")
+            if isinstance(model, ML3Classifier | USSVMClassifier):
+                spared = isinstance(model, USSVMClassifier) == (name == "many rows")
+            else:
+                spared = name == "noisy"
             marks = [] if spared else [pytest.mark.slow]
             yield pytest.param(model, name, id=f"{name}-{type(model).__name__}", marks=marks)
 

@@ -17,6 +17,7 @@ from loclin.svmknn import classifier
 from loclin.svmknn.kernels import solve_svm
 
 KINDS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
+DENSE_FIRST = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ def by_libsvm(X, y, weights, Z, k, alpha, classes):
     return scores, models
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DENSE_FIRST)
 @pytest.mark.parametrize("alpha", [0.05, "scale"])
 def test_two_classes_are_libsvm_on_every_neighbourhood(sine, alpha, kind):
     X, y, Z = sine
@@ -83,7 +84,7 @@ def test_two_classes_are_libsvm_on_every_neighbourhood(sine, alpha, kind):
     np.testing.assert_allclose(intercept, models[:, 0, 2], 1e-3, 1e-3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DENSE_FIRST)
 def test_many_classes_are_libsvm_on_every_neighbourhood(digits, kind):
     X, y, Z = digits
     model = SVMKNNClassifier(25, tol=1e-8).fit(kind(X), y)

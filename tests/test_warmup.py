@@ -26,6 +26,7 @@ def test_nothing_is_left_to_compile(kind):
     assert not recorder.buffer
 
 
+@pytest.mark.slow
 def test_sparse_rows():
     loclin.warmup(loclin.ML3Classifier(), layouts=("sparse",))
     X, y = load_digits(return_X_y=True)

@@ -64,12 +64,12 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     ----------
     estimators : list of classifiers or None, default=None
         Kinds, unfitted classifiers of this package for one label a row; not changed. None stands
-        for ``ML3Classifier()``, ``SAPLClassifier()`` and ``LLSVMClassifier(coding, bias="both",
-        metric=None)`` with ``OrthogonalCoding("auto", whiten=False, norm="l2")``, fitted to all
-        rows and frozen, whose scores are quadratic over the length of the row. A kind that does not
-        help gets no share. The last is left out with more than 2,000 features, where it fits long,
-        and where all kinds count the same: on a stream, and where a class has fewer rows than there
-        are folds.
+        for ``ML3Classifier()``, ``SAPLClassifier()`` and two of ``LLSVMClassifier(coding,
+        bias="both", metric=None)`` with planes of all rows, frozen: ``OrthogonalCoding("auto")``,
+        the paper's codes, and with ``whiten=False, norm="l2"``, where scores are quadratic over the
+        length of the row. A kind that does not help gets no share. Planes are left out with more
+        than 2,000 features, where they fit long, and where all kinds count the same: on a stream,
+        and where a class has fewer rows than there are folds.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     early_stopping : bool, default=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from sklearn.frozen import FrozenEstimator
@@ -12,7 +13,7 @@ from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
 from loclin.sapl import SAPLClassifier
 
-_MOST_FEATURES = 2000  # of the kind with planes, whose codes are dense
+_MOST_FEATURES = 2000  # of the kinds with planes, whose codes are dense
 
 
 def check_kinds(estimators: Any) -> None:
@@ -46,7 +47,11 @@ def kinds_of(estimators: Any, counted: Any, seed: int = 0) -> list[Any]:
     kinds: list[Any] = [ML3Classifier(), SAPLClassifier()]
     if counted is not None and counted[0].shape[1] <= _MOST_FEATURES:
         rows, some = counted
-        coding = OrthogonalCoding("auto", random_state=seed, whiten=False, norm="l2")
-        planes = FrozenEstimator(coding.fit(rows if some.all() else rows[some]))
-        kinds.append(LLSVMClassifier(planes, bias="both", metric=None))
+        units = OrthogonalCoding("auto", random_state=seed, whiten=False, norm="l2")
+        units.fit(rows if some.all() else rows[some])
+        papers = copy(units).set_params(whiten=True, norm="l1")  # on the same planes
+        kinds += [
+            LLSVMClassifier(FrozenEstimator(coding), bias="both", metric=None)
+            for coding in (units, papers)
+        ]
     return kinds
