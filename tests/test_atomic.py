@@ -231,7 +231,10 @@ def fitted():
     return cache(lambda name, form: clone(MODELS[name]).fit(*rows(form)))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form",
+    [pytest.param(form, marks=[] if form == "dense" else [pytest.mark.slow]) for form in FORMS],
+)
 @pytest.mark.parametrize("failure", FAILURES | OF_FITTED)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_failed_fit_leaves_a_fitted_model_as_it_was(name, failure, form, fitted, monkeypatch):

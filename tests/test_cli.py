@@ -199,7 +199,16 @@ def test_csv_has_the_table(finished):
     ]
 
 
-@pytest.mark.parametrize("model", ["linearsvc", "knn", "nystroem+linearsvc", "svc-rbf"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "linearsvc",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("knn", "nystroem+linearsvc", "svc-rbf")
+        ),
+    ],
+)
 def test_seed_fixes_what_is_chosen(table, tmp_path, model):
     def chosen(seed):
         path = tmp_path / "out.json"

@@ -100,7 +100,13 @@ def test_scikit_learn_checks(estimator, check, request):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("make_copy", [deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize(
+    "make_copy",
+    [
+        pytest.param(deepcopy, marks=pytest.mark.slow),
+        lambda model: pickle.loads(pickle.dumps(model)),
+    ],
+)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("cls", [cls for cls in CLASSIFIERS if cls not in OTHERS])
 def test_copies_have_the_weights_as_they_lay(cls, form, make_copy):

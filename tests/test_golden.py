@@ -37,7 +37,11 @@ def marks(case):
     single = case.dtype == "float32"
     first = case.model in SINGLE and case.learn == "fit" and case.layout == "dense"
     rare = case.model in DENSE and case.layout == "sparse"
-    return [pytest.mark.slow] if rare or (single and not first) else []
+    # Two classes are not compiled anew.
+    binary = case.n_classes == 2 and (
+        case.layout == "sparse" or case.learn not in ("fit", "stream")
+    )
+    return [pytest.mark.slow] if rare or binary or (single and not first) else []
 
 
 @pytest.mark.parametrize(

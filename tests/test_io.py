@@ -70,7 +70,15 @@ def tried(case):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::UserWarning")
-@pytest.mark.parametrize("case", filter(tried, golden.CASES), ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case, id=case.name, marks=[pytest.mark.slow] if case.layout == "sparse" else []
+        )
+        for case in filter(tried, golden.CASES)
+    ],
+)
 def test_a_model_predicts_and_goes_on_as_before(case, there_and_back):
     data = golden.data_of(case)
     model = getattr(golden, case.learn)(golden.make(case.model), data)
@@ -494,7 +502,17 @@ def test_classes_that_a_file_may_name_do_nothing_when_they_are_made():
 # Files of earlier versions.
 
 
-@pytest.mark.parametrize("case", stored.CASES, ids=lambda case: stored.path_of(case).stem)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case,
+            id=stored.path_of(case).stem,
+            marks=[pytest.mark.slow] if case.dtype == "float32" else [],  # compiled for alone
+        )
+        for case in stored.CASES
+    ],
+)
 def test_files_of_earlier_versions_are_read(case):
     model = loclin.io.load(stored.path_of(case))
     data = golden.data_of(case)

@@ -236,7 +236,7 @@ def test_directions_know_the_curvature_of_the_last_step():
     assert there == pytest.approx(back)
 
 
-@each(dtype=[np.float64, SINGLE])
+@pytest.mark.parametrize("dtype", [np.float64, SINGLE])
 def test_few_sparse_rows_come_to_the_optimum_of_dense_rows(dtype, monkeypatch):
     X, y, rng = few_rows(dtype=dtype)
     start = partition_at(rng.normal(size=(2, X.shape[1])), X)
@@ -531,7 +531,8 @@ def test_streams_need_the_online_solver(solver):
     assert not hasattr(quick("auto", solver="online"), "partial_fit")
 
 
-@each(form=KINDS, dtype=[SINGLE, np.float64])
+@pytest.mark.parametrize("dtype", [np.float64, SINGLE])
+@each(form=KINDS)
 def test_rows_to_predict_must_be_finite(form, dtype):
     X, y = make_xor(80, random_state=0)
     model = quick(2, n_restarts=1, max_iter=1).fit(X.astype(dtype), y)

@@ -158,6 +158,7 @@ def test_smoothed_rows_have_the_gradient_and_the_support_they_claim(s, loss):
         assert np.sum(A * other) + constants.sum() <= exact(other) + 1e-9
 
 
+@pytest.mark.slow  # compiled for alone
 def test_sparse_rows_and_single_precision():
     X, y, weights, _ = rows_of(3, dtype=np.float32)
     base = quick(3, tol=0.05).fit(X.astype(float), y, weights)

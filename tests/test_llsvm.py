@@ -141,7 +141,7 @@ def assert_solved(model, X, y, sample_weight=None, rel=1e-4):
 
 
 @pytest.mark.parametrize(("kind", "weighted"), [(np.asarray, False), (sparse.csr_matrix, True)])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize(
     ("weights", "bias"),
@@ -311,13 +311,14 @@ def test_scores_codes_and_local_models(solver, coding, bias, weights, n_classes,
     ("solver", "coding", "kind"),
     [
         ("sgd", SOFT, np.asarray),
-        pytest.param("sgd", SOFT, sparse.csr_matrix, marks=pytest.mark.slow),
-        pytest.param("sgd", C_OCC, np.asarray, marks=pytest.mark.slow),
+        ("sgd", SOFT, sparse.csr_matrix),
+        ("sgd", C_OCC, np.asarray),
         ("dual_cd", SOFT, np.asarray),
-        pytest.param("dual_cd", OCC, np.asarray, marks=pytest.mark.slow),
+        ("dual_cd", OCC, np.asarray),
     ],
     ids=["sgd-soft", "sgd-soft-sparse", "sgd-c-occ", "dual-soft", "dual-occ"],
 )
+@pytest.mark.slow  # compiled for alone
 def test_float32_stays_float32(coding, solver, kind):
     """On a few layouts, as each is compiled anew; `test_golden` has the scores on all."""
     X, y = some_digits(3)

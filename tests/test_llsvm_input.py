@@ -205,7 +205,7 @@ def test_any_transformer_is_a_coding(iris, solver, kind):
     ],
     ids=["duplicate rows", "constant features", "rows of zeros"],
 )
-@pytest.mark.parametrize("weights", ["linear", "constant"])
+@pytest.mark.parametrize("weights", ["linear", pytest.param("constant", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 def test_odd_but_valid_data(iris, kind, weights, change, coding, solver):
     X, y = change(iris[0]), iris[1]

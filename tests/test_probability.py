@@ -64,7 +64,7 @@ def plain_loss(decisions, y, weights, temperature):
 
 
 @each("kind", ["dense", pytest.param("sparse", marks=pytest.mark.slow)])
-@each("n_classes", [2, 4])
+@each("n_classes", [pytest.param(2, marks=pytest.mark.slow), 4])
 @each("name", MODELS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_probabilities_are_the_smoothed_softmax_of_scores(name, n_classes, kind):
@@ -229,7 +229,7 @@ def test_a_stream_may_leave_the_temperature_out(name):
     assert model.predict_proba(X).shape == (600, 3)
 
 
-@each("n_classes", [2, 4])
+@each("n_classes", [2, pytest.param(4, marks=pytest.mark.slow)])
 @each("name", STREAMED)
 def test_a_stream_is_calibrated_by_rows_before_it_learns_them(name, n_classes):
     X, y = problem(n_classes, 4000)

@@ -35,7 +35,6 @@ TRAIN, TEST = [part[:1200] for part in DIGITS], [part[1200:] for part in DIGITS]
 KINDS = [np.asarray, sparse.csr_matrix]
 LEARNED = ("local_coef_", "local_intercept_", "anchors_")
 WEIGHTS, SHARE = ["linear", "constant"], [True, False]
-SLOW_FALSE = pytest.param(False, marks=pytest.mark.slow)
 LOSS = {  # value and slope
     "hinge": (lambda z: np.maximum(0, 1 - z), lambda z: -1.0 * (z < 1)),
     "squared_hinge": (lambda z: np.maximum(0, 1 - z) ** 2, lambda z: -2 * np.maximum(0, 1 - z)),
@@ -390,7 +389,8 @@ def stream(model, X, y, block, n_passes=1, kinds=(np.asarray,)):
     return model
 
 
-@each(weights=WEIGHTS, share=[True, SLOW_FALSE])
+@pytest.mark.parametrize("share", [True, pytest.param(False, marks=pytest.mark.slow)])
+@each(weights=WEIGHTS)
 def test_a_stream(weights, share):
     X, y = TRAIN
     model = SAPLClassifier(60 if share else 20, weights=weights, share_anchors=share, anchor_lr=0.5,

@@ -117,7 +117,7 @@ def test_weights_that_leave_no_row(rows):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("power", [-20, -400])
+@pytest.mark.parametrize("power", [pytest.param(-20, marks=pytest.mark.slow), -400])
 @pytest.mark.parametrize("name", MULTIPLYING)
 def test_small_features_give_the_same_model(name, power, dtype, rows):
     if dtype == np.float32 and power < -30:
@@ -252,6 +252,7 @@ def test_the_interior_point_method_ends_where_rounding_ends_it():
     assert np.isfinite(model.decision_function(X)).all()
 
 
+@pytest.mark.slow  # compiled for alone
 def test_an_extreme_bandwidth_is_the_nearest_anchor(rows):
     X, y = rows
     models = [
