@@ -150,7 +150,7 @@ def test_competing_classes_are_linear_svc_on_the_long_vectors():
     [
         (np.asarray, np.float64),
         (sparse.csr_matrix, np.float64),
-        (np.asarray, np.float32),
+        pytest.param(np.asarray, np.float32, marks=pytest.mark.slow),
         pytest.param(sparse.csr_matrix, np.float32, marks=pytest.mark.slow),
     ],
 )

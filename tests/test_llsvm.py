@@ -333,14 +333,9 @@ def test_float32_stays_float32(coding, solver, kind):
     assert single.objective_[-1] == pytest.approx(double.objective_[-1], rel=0.01)
 
 
+@pytest.mark.slow  # compiled for alone
 @pytest.mark.parametrize(
-    ("solver", "coding"),
-    [
-        ("sgd", SOFT),
-        ("dual_cd", SOFT),
-        pytest.param("dual_cd", OCC, marks=pytest.mark.slow),
-        pytest.param("sgd", C_OCC, marks=pytest.mark.slow),
-    ],
+    ("solver", "coding"), [("sgd", SOFT), ("dual_cd", SOFT), ("dual_cd", OCC), ("sgd", C_OCC)]
 )
 def test_a_frozen_coding_of_another_dtype(coding, solver):
     X, y = some_digits(3)

@@ -265,6 +265,7 @@ def test_an_extreme_bandwidth_is_the_nearest_anchor(rows):
     np.testing.assert_array_equal(codes.transform(X.astype(np.float32)).toarray().max(axis=1), 1)
 
 
+@pytest.mark.slow  # compiled for alone
 def test_anchors_below_what_rows_may_be():
     # The means of small rows are smaller still.
     rng = np.random.default_rng(0)

@@ -55,7 +55,7 @@ def test_a_fit_to_few_rows_runs_on_one_thread(model, where, name, two_threads, m
 
     monkeypatch.setattr(where, name, spy)
     X, y = load_iris(return_X_y=True)
-    model.set_params(random_state=0).fit((X - X.mean(axis=0)).astype(np.float32), y)
+    model.set_params(random_state=0).fit(X - X.mean(axis=0), y)
     assert seen
     assert set(seen) == {1}
     assert pools() == two_threads
