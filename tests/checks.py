@@ -32,6 +32,11 @@ def of_single_precision(check: Any) -> bool:
     return name == "check_estimators_dtypes" or options.get("X_dtype") == "float32"
 
 
+def of_read_only_rows(check: Any) -> bool:
+    """Tell whether a check differs from another only by rows that cannot be written to."""
+    return bool(check.keywords.get("readonly_memmap"))
+
+
 def mark_slow(checks: Any, is_slow: Callable[[Any, Any], bool]) -> Any:
     """Mark a parametrization's checks slow where `is_slow` says so of an estimator and a check."""
     names, cases = checks.args

@@ -267,6 +267,7 @@ def loclin(words, **options):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device")
+@pytest.mark.slow
 def test_a_full_standard_output():
     with open("/dev/full", "w") as full:
         found = loclin(MAJORITY, stdout=full)

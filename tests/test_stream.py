@@ -31,7 +31,7 @@ def stream(clf, X, y, chunk, classes, n_passes=1):
     return clf
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 100])
+@pytest.mark.parametrize("chunk", [1, pytest.param(7, marks=pytest.mark.slow), 100])
 def test_any_chunk_size_learns(chunk):
     n = 800 if chunk == 1 else 4000
     X, y = make_xor(n, std=0.3, random_state=0)
