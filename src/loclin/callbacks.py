@@ -11,6 +11,8 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from loclin import io
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.callbacks import CallbackSupportMixin
@@ -83,7 +85,7 @@ class Checkpoint:
         check_number("every", every, Integral, low=1)
         self.path, self.every, self.trusted = Path(path), int(every), tuple(trusted)
 
-    def setup(self, estimator: Any, context: Any) -> None:
+    def setup(self, estimator: BaseEstimator, context: Any) -> None:
         """Write and remove a trial file: what cannot be saved fails now, not in an hour."""
         if not isinstance(estimator, LocallyLinearClassifier):
             raise TypeError(
@@ -97,10 +99,12 @@ class Checkpoint:
         finally:
             trial.unlink(missing_ok=True)
 
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+    def on_fit_task_begin(self, estimator: BaseEstimator, context: Any) -> None:
         """Do nothing."""
 
-    def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any) -> None:
+    def on_fit_task_end(
+        self, estimator: BaseEstimator, context: Any, *, fitted_estimator: BaseEstimator
+    ) -> None:
         """Write the model after every `every` iterations, and at the end."""
         finished = context.task_name != "iteration"
         if not finished and len(estimator.objective_) % self.every:
@@ -117,5 +121,5 @@ class Checkpoint:
                 stacklevel=2,
             )
 
-    def teardown(self, estimator: Any, context: Any) -> None:
+    def teardown(self, estimator: BaseEstimator, context: Any) -> None:
         """Do nothing."""

@@ -285,7 +285,7 @@ class CSVMClassifier(LocallyLinearClassifier):
     def _n_scorers(self) -> int:
         return 1 if len(self.classes_) == 2 and not self._competing else len(self.classes_)
 
-    def _codes(self, X: Any) -> sparse.csr_matrix:
+    def _codes(self, X: Matrix) -> sparse.csr_matrix:
         clusters = clusters_of(X, self.cluster_centers_)
         return one_hot(clusters, len(self.cluster_centers_), X.dtype)
 

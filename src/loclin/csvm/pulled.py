@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from loclin.anchors import nearest_of_checked
@@ -112,7 +112,7 @@ def clusters_of(X: Matrix, centers: Floats) -> NDArray[np.intp]:
     return nearest_of_checked(X, centers, 1)[0][:, 0]
 
 
-def one_hot(clusters: NDArray[np.intp], m: int, dtype: Any) -> sparse.csr_matrix:
+def one_hot(clusters: NDArray[np.intp], m: int, dtype: DTypeLike) -> sparse.csr_matrix:
     """Return codes (n, m) with a one at each row's cluster."""
     n = len(clusters)
     parts = np.ones(n, dtype), clusters.astype(np.int32), np.arange(n + 1, dtype=np.int32)

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import overload
 
 from loclin.engine.averaging import DescentModels
-from loclin.engine.data import Floats
+from loclin.engine.data import Floats, Matrix
 from loclin.engine.jit import OPTIONS
 from loclin.engine.rows import compiled_form
 
@@ -93,11 +93,11 @@ class Coder(ABC):
     """Whether all models of all scorers may be scored by one product."""
 
     @abstractmethod
-    def codes(self, Z: Any) -> Any:
+    def codes(self, Z: Matrix) -> Matrix:
         """Codes of rows: ndarray (n, m) or (n, s, m), or CSR (n, m)."""
 
     @abstractmethod
-    def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> Any:
+    def begin_pass(self, Z: Matrix, batch_size: int, *, moves: bool, average: bool) -> Any:
         """Return the NamedTuple that a pass over the rows takes."""
 
     @abstractmethod
@@ -120,11 +120,11 @@ class Coder(ABC):
 class Given(Coder):
     """Codes that are given with the rows."""
 
-    def codes(self, Z: Any) -> Any:
+    def codes(self, Z: Matrix) -> Matrix:
         """Codes of rows."""
         return Z
 
-    def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> GivenCodes:
+    def begin_pass(self, Z: Matrix, batch_size: int, *, moves: bool, average: bool) -> GivenCodes:
         """Return the codes as a pass takes them."""
         return GivenCodes(compiled_form(Z))
 

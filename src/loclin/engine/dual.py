@@ -15,7 +15,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -274,7 +273,7 @@ class CompetingDual(DualProblem):
 
 
 def dual_problems(
-    rows: Rows, codes: Any, alpha: float, loss: Loss, n_scorers: int, *,
+    rows: Rows, codes: Matrix, alpha: float, loss: Loss, n_scorers: int, *,
     competing: bool, intercepts: Intercepts, starts: Sequence[NDArray[np.float64]] | None = None,
 ) -> list[DualProblem]:  # fmt: skip
     """Return the problem of each scorer, or the one of all where classes compete.

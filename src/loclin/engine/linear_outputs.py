@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 from numba.extending import overload
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from loclin.engine.coders import Coder, average_coder, move_coder
-from loclin.engine.data import Floats, is_sparse
+from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.rows import add_outer, compiled_form, gather, is_dense, score
 
@@ -187,10 +187,10 @@ class LearnedOutputs(Coder):
         self.forget_average()
 
     @abstractmethod
-    def codes(self, Z: Any) -> Any:
+    def codes(self, Z: Matrix) -> Matrix:
         """Codes of rows."""
 
-    def outputs(self, Z: Any, batch_size: int, average: bool, first: int = 0) -> MovingOutputs:
+    def outputs(self, Z: Matrix, batch_size: int, average: bool, first: int = 0) -> MovingOutputs:
         """Return the outputs as a pass over these rows takes them; those before `first` rest."""
         (n, d), dtype = Z.shape, self.U.dtype
         self.n_seen += n
@@ -227,7 +227,7 @@ class LearnedOutputs(Coder):
         return self.sum_U / dtype(n_averaged), self.sum_c / dtype(n_averaged)
 
 
-def empty_codes(n: int, k: int, dtype: Any) -> tuple[Any, ...]:
+def empty_codes(n: int, k: int, dtype: DTypeLike) -> tuple[Any, ...]:
     """Room for the parts of a CSR matrix with k entries in each of n rows."""
     starts = np.arange(0, n * k + 1, k, dtype=np.int32)
     return np.empty(n * k, dtype), np.empty(n * k, np.int32), starts

@@ -61,7 +61,7 @@ class SGD(AveragedWeights):
         size = size if self.coder.scores_all_models else size // self.n_scorers
         return float(self.settings.batch_size * size)
 
-    def mean_squared_norm(self, X: Matrix, Z: Any) -> float:
+    def mean_squared_norm(self, X: Matrix, Z: Matrix) -> float:
         """Mean squared norm of the implicit features, Z being the rows as the coder sees them."""
         local, n, mean = self.settings.intercepts.local, X.shape[0], 0.0
         for block in gen_batches(n, _BLOCK):
@@ -76,7 +76,7 @@ class SGD(AveragedWeights):
         self.t = step_offset(self.settings.alpha, mean_squared_norm, eta0)
 
     def iterate(
-        self, X: Matrix, Z: Any, y: Labels, row_weights: Floats,
+        self, X: Matrix, Z: Matrix, y: Labels, row_weights: Floats,
         rng: np.random.Generator, *, average: bool = False,
     ) -> float:  # fmt: skip
         """One pass over the rows, after those with the coder at rest. Return the objective.
@@ -87,7 +87,7 @@ class SGD(AveragedWeights):
         return self._pass(X, Z, y, row_weights, rng, moves=True, average=average)
 
     def rest(
-        self, X: Matrix, Z: Any, y: Labels, row_weights: Floats, rng: np.random.Generator
+        self, X: Matrix, Z: Matrix, y: Labels, row_weights: Floats, rng: np.random.Generator
     ) -> None:
         """Take the passes that come first, with the coder at rest."""
         for _ in range(self.n_at_rest):
@@ -95,7 +95,7 @@ class SGD(AveragedWeights):
         self.n_at_rest = 0
 
     def _pass(
-        self, X: Matrix, Z: Any, y: Labels, row_weights: Floats,
+        self, X: Matrix, Z: Matrix, y: Labels, row_weights: Floats,
         rng: np.random.Generator, *, moves: bool, average: bool,
     ) -> float:  # fmt: skip
         settings = self.settings
@@ -227,7 +227,7 @@ class SGDStream(Stream):
         return total / n
 
 
-def mean_squared_feature_norm(X: Matrix, codes: Any, local: bool) -> float:
+def mean_squared_feature_norm(X: Matrix, codes: Matrix, local: bool) -> float:
     """Mean squared norm of the implicit features ``code (x) [x; local]``; 1 if all are zero."""
     n_scorers = codes.shape[1] if codes.ndim == 3 else 1
     norms = np.empty((n_scorers, X.shape[0]))

@@ -299,7 +299,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         self._n_seen += len(labels)
         return self
 
-    def local_weights(self, X: ArrayLike) -> NDArray[Any]:
+    def local_weights(self, X: ArrayLike) -> Floats:
         """Return the code of each row: how much each local model counts there.
 
         Parameters
@@ -320,7 +320,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
             codes.append(np.broadcast_to(rows.dtype.type(factor) * of_member, (n, s, m)))
         return np.concatenate(codes, axis=2)
 
-    def local_model(self, X: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """Return the linear model that acts at each row: the exact explanation of its score.
 
         ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for two classes
@@ -344,17 +344,17 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         return np.asarray(coef), np.asarray(intercept)
 
     @property
-    def local_coef_(self) -> NDArray[Any]:
+    def local_coef_(self) -> Floats:
         """The members' linear models side by side."""
         return self._side_by_side("local_coef_")
 
     @property
-    def local_intercept_(self) -> NDArray[Any]:
+    def local_intercept_(self) -> Floats:
         """Their intercepts."""
         return self._side_by_side("local_intercept_")
 
     @property
-    def intercept_(self) -> NDArray[Any]:
+    def intercept_(self) -> Floats:
         """Global intercepts."""
         check_is_fitted(self, "members_")
         parts = [factor * self._by_scorer(one.intercept_) for one, factor in self._factors()]
@@ -474,7 +474,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         self.temperature_ = self._streamed.temperature
         self.smoothing_ = smoothing_of(self._streamed.n_rows)
 
-    def _scores_of(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
+    def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         rows = self._validate_new(X)
         scores = np.zeros((rows.shape[0], n_scorers(self.classes_)), rows.dtype)
         for member, factor in self._factors():
@@ -492,13 +492,13 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         members = iter(self.members_)
         return [list(islice(members, n)) for n in self._n_each]
 
-    def _by_scorer(self, part: NDArray[Any]) -> NDArray[Any]:
+    def _by_scorer(self, part: NDArray[Any]) -> Floats:
         """One scorer for each class: where two classes have one, the first class's is zero."""
         if len(part) == len(self.classes_):
             return part
         return np.concatenate([np.zeros_like(part), part])
 
-    def _side_by_side(self, name: str) -> NDArray[Any]:
+    def _side_by_side(self, name: str) -> Floats:
         check_is_fitted(self, "members_")
         parts = [self._by_scorer(getattr(member, name)) for member, _ in self._factors()]
         return np.concatenate(parts, axis=1)

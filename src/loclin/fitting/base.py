@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.engine.data import Rows
+from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.scores import combine_models
@@ -120,11 +120,11 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         """Begin a stream, these being its first rows; go on from a fit before, if there is one."""
 
     @abstractmethod
-    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
+    def _class_scores(self, X: Any, *, ranks: bool = False) -> Floats:
         """Scores of the s scorers, (n, s); for `ranks` any numbers in the order of these."""
 
     @abstractmethod
-    def _codes(self, X: Any) -> Any:
+    def _codes(self, X: Any) -> Matrix:
         """Codes behind the scores: CSR (n, m) where the scorers share them, else (n, s, m)."""
 
     # What the user calls.
@@ -256,7 +256,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         """
         return self._codes(self._validate_new(X))
 
-    def local_model(self, X: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """Return the linear model that acts at each row: the exact explanation of its score.
 
         ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for two classes
@@ -302,7 +302,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         dtype = self.local_coef_.dtype
         return read_rows(self, X, reset=False, dtype=dtype, ensure_all_finite=finite)
 
-    def _scores_of(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
+    def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         """Score of every scorer, of rows that are checked."""
         if not self._scores_tell_finite:
             return self._class_scores(self._validate_new(X), ranks=ranks)

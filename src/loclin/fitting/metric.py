@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
-from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
+from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse, mean_squared_norm
 from loclin.engine.jit import quiet
 from loclin.engine.streams import share_of_last
 from loclin.engine.threads import side_by_side
@@ -150,7 +150,7 @@ def learned_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | No
     return root
 
 
-def splits(y: NDArray[Any], seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def splits(y: Labels, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Yield rows to learn from and rows held out; none where a class has too few."""
     n = len(y)
     if n < FEW_ROWS[0] or np.bincount(y).min() < FOLDS:

@@ -265,11 +265,11 @@ class Probabilities:
     smoothing_: float
 
     @abstractmethod
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+    def decision_function(self, X: ArrayLike) -> Floats:
         """Scores of the rows."""
 
     @available_if(_is_calibrated)
-    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+    def predict_proba(self, X: ArrayLike) -> Floats:
         """Probabilities of the classes: the softmax of the scores over `temperature_`, smoothed.
 
         A share `smoothing_` is spread evenly over the classes, so that no label is impossible.
@@ -294,7 +294,7 @@ class Probabilities:
         return sharp * (1 - spread_evenly) + spread_evenly / self._n_outcomes(sharp)
 
     @available_if(_is_calibrated)
-    def predict_log_proba(self, X: ArrayLike) -> NDArray[Any]:
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithms of the probabilities.
 
         Parameters
@@ -355,6 +355,6 @@ class Probabilities:
     def _n_outcomes(self, probabilities: NDArray[Any]) -> int:
         return 2 if self._multilabel else probabilities.shape[1]
 
-    def _over_temperature(self, X: ArrayLike) -> NDArray[Any]:
+    def _over_temperature(self, X: ArrayLike) -> Floats:
         scores = self.decision_function(X)  # files of earlier versions know no temperature
         return (scores / getattr(self, "temperature_", 1.0)).astype(scores.dtype, copy=False)

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import clipped
-from loclin.engine.data import Rows, mean_squared_norm
+from loclin.engine.data import Matrix, Rows, mean_squared_norm
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure
 from loclin.engine.scores import regional_scores, regions_of
@@ -361,7 +361,7 @@ class L3MClassifier(LocallyLinearClassifier):
             return best_number(make, *parts, draws, self.n_jobs)
 
     def _draw_partitions(
-        self, X: Any, rng: np.random.Generator, numbers: list[int]
+        self, X: Matrix, rng: np.random.Generator, numbers: list[int]
     ) -> Iterator[list[Vector]]:
         """Yield partitions to start from, for each number of regions."""
         for r in numbers:
@@ -415,10 +415,10 @@ class L3MClassifier(LocallyLinearClassifier):
         regions = None if X is None else self.regions(X)
         return region_rules(self._models, self.classes_, names, n_top, regions)
 
-    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[np.floating]:
+    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> NDArray[np.floating]:
         return regional_scores(X, *self._models)
 
-    def _codes(self, X: Any) -> sparse.csr_matrix:
+    def _codes(self, X: Matrix) -> sparse.csr_matrix:
         regions = regions_of(X, self.partition_coef_, self.partition_intercept_)
         n, ones = len(regions), np.ones(len(regions), self.local_coef_.dtype)
         return sparse.csr_matrix((ones, regions, np.arange(n + 1)), (n, self.n_regions_))

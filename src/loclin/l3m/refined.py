@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loclin.anchors import kmeans_anchors
-from loclin.engine.data import Rows
+from loclin.engine.data import Matrix, Rows
 from loclin.engine.losses import Loss
 from loclin.engine.procedure import Procedure
 from loclin.engine.threads import side_by_side
@@ -188,7 +188,7 @@ class RefinedFit(Procedure):
         return PartitionedModels.of(models, self.annealing.alpha)
 
 
-def partition_at(points: Floats, X: Any) -> Vector:
+def partition_at(points: Floats, X: Matrix) -> Vector:
     """Return the partition (r, d + 1) of the nearest point, its scores of deviation 1 on X."""
     points = np.asarray(points, np.float64)
     coef = 2.0 * (points - points.mean(axis=0))
@@ -198,7 +198,7 @@ def partition_at(points: Floats, X: Any) -> Vector:
     return np.column_stack([coef, intercept]) / (scores.std() or 1.0)
 
 
-def draw_partition(X: Any, n_regions: int, rng: np.random.Generator) -> Vector:
+def draw_partition(X: Matrix, n_regions: int, rng: np.random.Generator) -> Vector:
     """Return a partition to start from: of the centres of k-means over some rows."""
     some = X[rng.permutation(X.shape[0])[:_TRIAL_ROWS]]
     with warnings.catch_warnings():

@@ -261,8 +261,8 @@ class LDKLClassifier(LocallyLinearClassifier):
         tree.hardness = self.hardness_
         return tree
 
-    def _class_scores(self, X: Any, *, ranks: bool = False) -> Floats:
+    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         return coded_scores(X, self._codes(X), self.local_coef_, self.local_intercept_)
 
-    def _codes(self, X: Any) -> sparse.csr_matrix:
+    def _codes(self, X: Matrix) -> sparse.csr_matrix:
         return path_codes(X, self.tree_coef_, self.tree_intercept_)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -73,11 +73,11 @@ class LearnedTree(LearnedOutputs):
     hardness = SOFTEST
     n_soft = math.inf
 
-    def codes(self, Z: Any) -> sparse.csr_matrix:
+    def codes(self, Z: Matrix) -> sparse.csr_matrix:
         """Codes of rows, by the tree as it stands, with hard paths."""
         return path_codes(Z, self.U, self.c)
 
-    def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> MovingTree:
+    def begin_pass(self, Z: Matrix, batch_size: int, *, moves: bool, average: bool) -> MovingTree:
         """Return the tree as a pass takes it: it goes all ways until paths are hard."""
         n, m, hardness = Z.shape[0], nodes_of(self.c), self.hardness
         growth = math.log(HARDEST / SOFTEST) / self.n_soft

@@ -346,7 +346,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         return SGDFit(solver, rounds, self._views, rng, seen)
 
     def _start_dual(
-        self, rows: Rows, codes: Any, alpha: float, rng: np.random.Generator, *, continued: bool
+        self, rows: Rows, codes: Matrix, alpha: float, rng: np.random.Generator, *, continued: bool
     ) -> DualFit:
         problems = dual_problems(
             rows, codes, alpha, LOSSES[self.loss], self._n_scorers,
@@ -391,7 +391,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
     def _views(self) -> Views:
         return Views(self.coding_, self.weights == "linear", self._multiplier)
 
-    def _sgd(self, X: Matrix, codes: Any, alpha: float, n_samples: int) -> SGD:
+    def _sgd(self, X: Matrix, codes: Matrix, alpha: float, n_samples: int) -> SGD:
         settings = settings_of(
             self, alpha, n_samples, self._intercepts,
             competing=self.multi_class == "crammer_singer",
@@ -416,7 +416,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         coef = self.local_coef_ if self.weights == "linear" else None
         return coded_scores(X, codes, coef, self.local_intercept_) + self.intercept_
 
-    def _codes(self, X: Matrix) -> Any:
+    def _codes(self, X: Matrix) -> Matrix:
         codes = encode(self.coding_, in_metric(X, self._root))
         return codes if codes.ndim == 3 else sparse.csr_matrix(codes)
 

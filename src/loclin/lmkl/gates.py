@@ -66,11 +66,11 @@ def solved(fit: DualFit) -> DualFit:
 class LearnedGates(LearnedOutputs):
     """Gates that are learned with the models, by their own steps."""
 
-    def codes(self, Z: Any) -> Floats:
+    def codes(self, Z: Matrix) -> Floats:
         """Codes of rows, by the gates as they stand."""
         return gate_codes(Z, self.U, self.c)
 
-    def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> MovingGates:
+    def begin_pass(self, Z: Matrix, batch_size: int, *, moves: bool, average: bool) -> MovingGates:
         """Return the gates as a pass takes them."""
         codes = empty_codes(Z.shape[0], len(self.c), self.U.dtype)
         return MovingGates(codes, self.outputs(Z, batch_size, average))

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.averaging import DescentModels
 from loclin.engine.coders import Coder
-from loclin.engine.data import Floats, Labels, Rows, is_sparse
+from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse
 from loclin.engine.procedure import Change, Descent, StreamProcedure
 from loclin.engine.rows import compiled_form
 from loclin.engine.threads import side_by_side
@@ -64,7 +65,7 @@ class LearnedAnchors(Coder):
     sum_V: Floats
     sum_log_bandwidth: Floats
 
-    def __init__(self, coding: SoftAssignmentCoding, dtype: Any, anchor_lr: float,
+    def __init__(self, coding: SoftAssignmentCoding, dtype: DTypeLike, anchor_lr: float,
                  bandwidth_lr: float, n_at_rest: int) -> None:  # fmt: skip
         self.V: Floats = coding.anchors_.astype(dtype, order="C", copy=True)
         self.n_neighbors = min(coding.n_neighbors, len(self.V))
@@ -83,11 +84,13 @@ class LearnedAnchors(Coder):
         bandwidth = float(self.bandwidth[0])
         return SoftAssignmentCoding.fitted_with(self.V, self.n_neighbors, bandwidth)
 
-    def codes(self, Z: Any) -> Any:
+    def codes(self, Z: Matrix) -> Matrix:
         """Codes of rows, by the anchors as they stand."""
         return encode(self._coding(), Z)
 
-    def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> MovingAnchors:
+    def begin_pass(
+        self, Z: Matrix, batch_size: int, *, moves: bool, average: bool
+    ) -> MovingAnchors:
         """Return the anchors as a pass takes them: for sparse rows feature by feature."""
         n, (m, d), k = Z.shape[0], self.V.shape, self.n_neighbors
         dtype, by_feature = self.V.dtype, is_sparse(Z)

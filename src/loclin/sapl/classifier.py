@@ -450,7 +450,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             ]
         )
 
-    def _codes(self, X: Any) -> Any:
+    def _codes(self, X: Matrix) -> Matrix:
         codes = [csr_matrix(of_scorer) for of_scorer in self._encoded(X)]
         if len(codes) == 1:
             return codes[0]

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -192,7 +192,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         self._calibrate_by_rows_left_out()
         return self
 
-    def local_model(self, X: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """Return the linear model that acts at each row: the SVM of its neighbours.
 
         ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for two classes
@@ -353,7 +353,7 @@ def centred_products(
     return K, np.einsum("nkf,nf->nk", centred[own], asked - origins[own])
 
 
-def within(dtype: Any, values: Floats) -> Floats:
+def within(dtype: DTypeLike, values: Floats) -> Floats:
     """Return values that all are numbers of the type.
 
     Raises

@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from loclin.engine.data import Rows, is_sparse
+from loclin.engine.data import Matrix, Rows, is_sparse
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.scores import answer_scores, shared_code_scores
 from loclin.engine.targets import signs_of
@@ -359,10 +359,10 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         """Zeros: atoms have no intercepts, (s, A)."""
         return np.broadcast_to(self.intercept_.dtype.type(0), self.codes_.shape)
 
-    def _codes(self, X: Any) -> NDArray[np.floating]:
+    def _codes(self, X: Matrix) -> NDArray[np.floating]:
         return np.broadcast_to(self.codes_.toarray(), (X.shape[0], *self.codes_.shape))
 
-    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[np.floating]:
+    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> NDArray[np.floating]:
         return shared_code_scores(X, self.dictionary_, self.codes_, self.intercept_)
 
     # Precomputed features.

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.engine.data import Rows, mean_squared_norm
+from loclin.engine.data import Matrix, Rows, mean_squared_norm
 from loclin.engine.targets import signs_of
 from loclin.ussvm.codes import Penalty
 from loclin.ussvm.scaled_atoms import ScaledAtoms
@@ -305,7 +305,7 @@ def first_atoms(
     return atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
 
 
-def _few_nonzeros(X: Any, batch_size: int) -> bool:
+def _few_nonzeros(X: Matrix, batch_size: int) -> bool:
     """Tell whether batches have far fewer nonzeros than there are columns."""
     if isinstance(X, np.ndarray):
         return False
@@ -317,6 +317,6 @@ def _squared_norms(M: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.square(M) @ np.ones(M.shape[1], M.dtype)
 
 
-def _product(left: NDArray[np.floating], X: Any) -> NDArray[np.floating]:
+def _product(left: NDArray[np.floating], X: Matrix) -> NDArray[np.floating]:
     """Product ``left' X`` for dense and sparse rows, as a dense array."""
     return left.T @ X if isinstance(X, np.ndarray) else (X.T @ left).T
