@@ -47,11 +47,11 @@ def kinds_of(estimators: Any, counted: Any, seed: int = 0) -> list[Any]:
     kinds: list[Any] = [ML3Classifier(), SAPLClassifier()]
     if counted is not None and counted[0].shape[1] <= _MOST_FEATURES:
         rows, some = counted
-        units = OrthogonalCoding("auto", random_state=seed, whiten=False, norm="l2")
-        units.fit(rows if some.all() else rows[some])
-        papers = copy(units).set_params(whiten=True, norm="l1")  # on the same planes
+        unit_length = OrthogonalCoding("auto", random_state=seed, whiten=False, norm="l2")
+        unit_length.fit(rows if some.all() else rows[some])
+        published = copy(unit_length).set_params(whiten=True, norm="l1")  # on the same planes
         kinds += [
             LLSVMClassifier(FrozenEstimator(coding), bias="both", metric=None)
-            for coding in (units, papers)
+            for coding in (unit_length, published)
         ]
     return kinds
