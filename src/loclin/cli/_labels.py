@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Box", "best_places", "place_labels"]
 
-AWAY = (9.0, 16.0, 26.0, 40.0, 58.0)  # distances tried, in points
+AWAY = (9.0, 16.0, 26.0, 40.0, 58.0, 80.0)  # distances tried, in points
 LEADER = 20.0  # from this distance on, a line leads from the label to its point
 SIDES = [  # directions tried
     *[(1, 0), (-1, 0), (0, 1), (0, -1)],
@@ -21,6 +21,7 @@ SIDES = [  # directions tried
     *[(0.3, 1), (-0.3, 1), (0.3, -1), (-0.3, -1)],
 ]
 ROUNDS = 4
+STRICT = (1, 10, 100, 1000)  # in turn, while labels still cover each other or leave the frame
 
 
 class Box(NamedTuple):
@@ -130,7 +131,6 @@ def best_places(
         return (
             10 * sum(map(box.overlap, dots))
             + 3 * sum(map(box.overlap, strips))
-            + 50 * box.outside(room)
             + 4 * gap
             + 150 * sum(_gap(box, other) <= gap for other in spots if other != spot)
         )
@@ -140,13 +140,26 @@ def best_places(
         for spot, extent in zip(spots, sizes, strict=True)
     ]
     chosen: dict[int, Box] = {}
-    for _ in range(ROUNDS):
-        for index, costs in enumerate(choices):
-            others = [box for other, box in chosen.items() if other != index]
-            chosen[index] = min(
-                costs, key=lambda box: costs[box] + 20 * sum(map(box.overlap, others))
-            )
-    return list(chosen.values())
+    for strict in STRICT:
+        for _ in range(ROUNDS):
+            for index, costs in enumerate(choices):
+                others = [box for other, box in chosen.items() if other != index]
+                chosen[index] = min(
+                    costs,
+                    key=lambda box: (
+                        costs[box]
+                        + strict * (20 * sum(map(box.overlap, others)) + 50 * box.outside(room))
+                    ),
+                )
+        placed = list(chosen.values())
+        if not any(_in_the_way(box, placed[:number], room) for number, box in enumerate(placed)):
+            break
+    return placed
+
+
+def _in_the_way(box: Box, others: Sequence[Box], room: Box) -> bool:
+    """Tell whether a label leaves its room, or covers another."""
+    return box.outside(room) > 0 or any(box.overlap(other) > 1e-9 for other in others)
 
 
 def _around(spot: tuple[float, float], extent: tuple[float, float]) -> list[Box]:
