@@ -285,7 +285,7 @@ def _warm_up(system: System, data: Data, shape: Shape, seed: int) -> None:
     try:
         model = system.make(system.start, replace(shape, n_rows=len(rows)), seed)
         model.set_params(**{
-            name: 2 for name in model.get_params() if name.endswith("__max_iter")
+            name: 2 for name in model.get_params() if name.endswith(("__max_iter", "__n_folds"))
         })  # fmt: skip
         model.fit(X[rows], y[rows]).predict(X[rows])
     except (ValueError, ArithmeticError, RuntimeError):
