@@ -59,7 +59,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_planes_tell_spheres():
-    """One of the default kinds has nearly quadratic scores; it gets a share where it helps."""
+    """One of the default kinds has quadratic scores; it gets a share where it helps."""
     X, y = make_gaussian_quantiles(n_samples=1200, n_features=10, n_classes=2, random_state=0)
     X, X_new, y, y_new = train_test_split(X, y, test_size=0.5, random_state=0)
     errors = {}
@@ -138,6 +138,23 @@ def test_members_that_share_their_codes_are_merged(monkeypatch, tmp_path, n_clas
     before = one.score(X, y)
     assert len(one.partial_fit(KINDS[kind](X), y).members_) == 4
     assert one.score(X, y) > before - 0.05
+
+
+@each("weights", ["linear", "constant"])
+def test_members_are_merged_after_early_stopping(monkeypatch, weights):
+    X, y = problem(2)
+    coding = FrozenEstimator(OrthogonalCoding(3).fit(X))
+    kinds = [LLSVMClassifier(coding, bias="both", weights=weights, **SHORT), MEMBERS[0]]
+    model = LocallyLinearEnsemble(kinds, n_folds=6, early_stopping=True, tol=0.05, random_state=0)
+    one = clone(model).fit(X, y)
+    n_each = len(one.validation_losses_)
+    assert len(one.members_) == 1 + n_each
+    monkeypatch.setattr("loclin.ensemble.classifier.merged", lambda members: members)
+    apart = clone(model).fit(X, y)
+    decision = apart.decision_function(X)
+    np.testing.assert_allclose(one.decision_function(X), decision, rtol=1e-9, atol=1e-9)
+    del apart._n_each  # as in files of before: as many of each
+    np.testing.assert_array_equal(apart.decision_function(X), decision)
 
 
 def test_the_planes_of_rows_of_weight_zero_are_not_learned():

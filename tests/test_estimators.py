@@ -53,7 +53,7 @@ ESTIMATORS += [
 # One of each class, whose temperature these checks find by folds, as a user's fit does. Elsewhere
 # it is told by the rows of the fit: folds take several times as long.
 FIRST = {repr(estimator) for estimator in ESTIMATORS[: len(CLASSIFIERS)]}
-# What has loops of its own is compiled anew in single precision: by default for two of them.
+# What has loops of its own is compiled anew in single precision: by default for ML3.
 IN_SINGLE = loclin.ML3Classifier
 WITH_FOLDS = {
     "check_classifiers_one_label",

@@ -11,6 +11,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import ColumnTransformer, make_column_selector
@@ -478,6 +479,14 @@ def test_bombs_are_refused_unread(path, monkeypatch):
     with pytest.warns(UserWarning, match="Duplicate"):
         forged(path, 1, [("loclin.json", b"{}")])
     refused(path, "parts overlap")
+
+
+@pytest.mark.parametrize("state", [[], [["estimator", 3]], [["estimator", {"same": 0}]]])
+def test_a_frozen_estimator_that_holds_none_is_refused(path, state):
+    """It passes what it is asked on to what it holds."""
+    state = [["_sklearn_version", sklearn.__version__], *state]
+    node = {"object": "sklearn.frozen.FrozenEstimator", "state": state}
+    refused(forged(path, node), "is damaged")
 
 
 def test_classes_that_a_file_may_name_do_nothing_when_they_are_made():

@@ -20,6 +20,7 @@ from loclin.cli._systems import Shape, System
 __all__ = ["Tuned", "tune"]
 
 PILOT_ROWS = 1000  # data of up to twice as many rows are tuned on all of them, untried
+FEW_FEATURES = 1000  # with so many, nothing of so few rows is timed beforehand
 WANTED = 5  # candidates that the budget should at least allow for
 HOPELESS = 3.0  # standard errors behind the best, at which a candidate is dropped
 # The search ends where so many candidates in a row have not brought the best error down by this
@@ -158,9 +159,9 @@ def tune(
 
 
 def _untuned(system: System, X: Matrix, y: np.ndarray, shape: Shape, settings: Settings) -> Tuned:
-    """Return the defaults, where there is nothing to choose; of many rows, time a fit of some."""
+    """Return the defaults, where there is nothing to choose; of large data, time a fit of some."""
     spent, size = _Stopwatch(), _pilot_rows(y)
-    if len(y) <= 2 * size:
+    if len(y) <= 2 * size and shape.n_features <= FEW_FEATURES:
         return Tuned(system.start, None, 0, 0, 0, 0.0, len(y), 0.0)
     rows = stratified_rows(y, size, settings.seed, settings.folds)
     X, y = X[rows], y[rows]

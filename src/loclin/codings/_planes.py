@@ -29,8 +29,8 @@ class OrthogonalCoding(Coding):
     sum to one. A row of zeros has a code of zeros.
 
     With ``OrthogonalCoding(whiten=False, norm="l2")`` codes are the row's projection on the space
-    of the planes, at unit length, which no rotation of the planes changes. Beyond the paper, and
-    better in most cases: with these codes, a model's score is a quadratic form over the length.
+    of the planes, at unit length; their products with each other know no rotation of the planes.
+    Beyond the paper, and better in most cases: a model's score is a quadratic form over the length.
 
     Parameters
     ----------
@@ -39,9 +39,13 @@ class OrthogonalCoding(Coding):
         are faster (published figures are with 90 on MNIST, 80 on USPS, 16 on LETTER).
     per_class : bool, default=False
         Learn one set of planes on the rows of each class (C-OCC); the codes stand side by side,
-        class by class, each with magnitudes that sum to one.
+        class by class, each normalised on its own.
     random_state : int, RandomState instance or None, default=None
         Start of the iterations, for a large sparse X.
+    whiten : bool, default=True
+        Divide by sigma_j, so that all planes count the same however little rows vary along them.
+    norm : {"l1", "l2"}, default="l1"
+        What is one for the code of each row: the sum of magnitudes, or the length.
 
     Attributes
     ----------

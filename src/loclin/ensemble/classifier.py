@@ -65,11 +65,11 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     estimators : list of classifiers or None, default=None
         Kinds, unfitted classifiers of this package for one label a row; not changed. None stands
         for ``ML3Classifier()``, ``SAPLClassifier()`` and two of ``LLSVMClassifier(coding,
-        bias="both", metric=None)`` with planes of all rows, frozen: ``OrthogonalCoding("auto")``,
-        the paper's codes, and with ``whiten=False, norm="l2"``, where scores are quadratic over the
-        length of the row. A kind that does not help gets no share. Planes are left out with more
-        than 2,000 features, where they fit long, and where all kinds count the same: on a stream,
-        and where a class has fewer rows than there are folds.
+        bias="both", metric=None)`` with planes of all rows, frozen: ``OrthogonalCoding("auto",
+        whiten=False, norm="l2")``, whose scores are quadratic over the length of the row, and
+        ``OrthogonalCoding("auto")``, the paper's codes. A kind that does not help gets no share.
+        Planes are left out with more than 2,000 features, where they fit long, and where all kinds
+        count the same: on a stream, and where a class has fewer rows than there are folds.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     early_stopping : bool, default=False
@@ -141,6 +141,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     _multilabel = False
     _streamed = StreamedTemperature()
     _n_seen = 0
+    _n_each: list[int] | None = None  # members of each kind; None: as many of each
 
     def __init__(
         self,
@@ -228,7 +229,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         else:
             members, self.validation_losses_ = side_by_side(fit_member, jobs, self.n_jobs), []
         self.members_ = [one for kind in range(len(kinds)) for one in members[kind :: len(kinds)]]
-        self._streamed, self._n_seen = StreamedTemperature(), len(labels)
+        self._streamed, self._n_seen, self._n_each = StreamedTemperature(), len(labels), None
         self._weigh(rows, labels, weights, folds, len(kinds))
         self._merge()
         context.call_on_fit_task_end(estimator=self)
@@ -279,7 +280,6 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
                 for kind, one in enumerate(kinds) for fold in range(self.n_folds)
             ]  # fmt: skip
             self.shares_, self.units_ = np.full(len(kinds), 1 / len(kinds)), np.ones(len(kinds))
-            self._n_each = [self.n_folds] * len(kinds)
             self.temperature_, self.smoothing_ = 1.0, smoothing_of(len(labels))
             self._streamed = StreamedTemperature(n_rows=len(labels))
         elif len(labels) and weights.any():
@@ -418,7 +418,6 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     ) -> None:
         """Set units, shares and the temperature, by the rows that members did not see."""
         n_each = len(self.members_) // kinds
-        self._n_each = [n_each] * kinds
         self.shares_, self.units_ = np.full(kinds, 1 / kinds), np.ones(kinds)
         some = np.flatnonzero((folds >= 0) & (folds < n_each) & (weights > 0))
         self.smoothing_ = smoothing_of(len(some) or len(labels))
@@ -489,8 +488,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
                 yield from ((member, float(share / (unit * len(members)))) for member in members)
 
     def _by_kind(self) -> list[list[Any]]:
-        members = iter(self.members_)
-        return [list(islice(members, n)) for n in self._n_each]
+        members, n_kinds = iter(self.members_), len(self.shares_)
+        numbers = self._n_each or [len(self.members_) // n_kinds] * n_kinds
+        return [list(islice(members, n)) for n in numbers]
 
     def _by_scorer(self, part: NDArray[Any]) -> Floats:
         """One scorer for each class: where two classes have one, the first class's is zero."""

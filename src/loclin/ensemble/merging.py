@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
-import numpy as np
+from loclin.engine.data import Floats
 
 _MODELS = "local_coef_", "local_intercept_", "intercept_"
 
@@ -29,6 +29,14 @@ def merged(members: list[Any]) -> list[Any]:
     one = copy(first)
     one._kept = None
     vars(one).update(
-        {name: np.mean([getattr(member, name) for member in members], axis=0) for name in _MODELS}
+        {name: _mean([getattr(member, name) for member in members]) for name in _MODELS}
     )
     return [one]
+
+
+def _mean(parts: list[Floats]) -> Floats:
+    """Return the mean, with the parts' layout: of sparse rows models lie feature by feature."""
+    first = parts[0]
+    if not any(first.strides):  # models that are constants have one zero for all weights
+        return first
+    return sum(parts[1:], first) / first.dtype.type(len(parts))

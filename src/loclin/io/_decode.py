@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
 
 from loclin.io._classes import TYPES, Classes, is_enum, is_named_tuple
 from loclin.io._encode import BIT_GENERATORS
@@ -158,15 +159,23 @@ class Decoder:
             found.__setstate__(state)
         else:
             vars(found).update(state)
+        if isinstance(found, FrozenEstimator):  # it asks what it holds for all that it lacks
+            held = vars(found).get("estimator")
+            if held is found or not isinstance(held, BaseEstimator):
+                raise ValueError("a FrozenEstimator holds no estimator")
         return found
 
 
 def _defaults(kind: type) -> dict[str, Any]:
-    """Return the defaults of an estimator's parameters; nothing for other classes."""
+    """Return the defaults of an estimator's parameters, but those that its class tells."""
     if not issubclass(kind, BaseEstimator):
         return {}
     parameters = signature(kind).parameters.values()
-    return {one.name: one.default for one in parameters if one.default is not one.empty}
+    return {
+        one.name: one.default
+        for one in parameters
+        if one.default is not one.empty and not hasattr(kind, one.name)
+    }
 
 
 _KINDS = {name: name for name in (
