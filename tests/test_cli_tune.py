@@ -98,6 +98,10 @@ def test_where_nothing_is_to_choose_at_most_one_fit_of_some_rows_is_timed(fits):
     found = search({}, n=50_000)
     assert fits.calls == [({}, 1000)]
     assert (found.tried, found.error, found.fit_seconds, found.fit_rows) == (0, None, 0.8, 800)
+    wide = Shape(2000, _tune.FEW_FEATURES + 1)
+    system = System("fake", lambda seed: None)
+    tune(system, np.zeros((2000, 1)), np.arange(2000) % 2, wide, Settings(budget=1.0))
+    assert fits.calls == [({}, 1000)] * 2
 
 
 def test_hopeless_candidates_are_dropped_early(fits):

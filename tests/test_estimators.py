@@ -53,8 +53,9 @@ ESTIMATORS += [
 # One of each class, whose temperature these checks find by folds, as a user's fit does. Elsewhere
 # it is told by the rows of the fit: folds take several times as long.
 FIRST = {repr(estimator) for estimator in ESTIMATORS[: len(CLASSIFIERS)]}
-# What has loops of its own is compiled anew in single precision: by default for ML3.
-IN_SINGLE = loclin.ML3Classifier
+# Checks in single precision, where loops are compiled anew, and of rows that cannot be written to:
+# by default for ML3.
+WITH_ALL_CHECKS = loclin.ML3Classifier
 WITH_FOLDS = {
     "check_classifiers_one_label",
     "check_classifiers_train",
@@ -92,7 +93,7 @@ def excused(estimator):
         repr(estimator) not in FIRST
         or (
             (of_single_precision(check) or of_read_only_rows(check))
-            and not isinstance(estimator, IN_SINGLE)
+            and not isinstance(estimator, WITH_ALL_CHECKS)
         )
     ),
 )

@@ -36,11 +36,13 @@ def _outcome(outcome: Result | Skipped) -> str:
     if isinstance(outcome, Skipped):
         return f"left out: {outcome.reason}"
     tuned = outcome.tuned
-    tuning = f" ({plural(tuned.tried, 'candidate')} in {tuned.seconds:.1f} s)" * (tuned.tried > 0)
-    return (
+    line = (
         f"{percent(outcome.error, len(outcome.wrong))} % error, "
-        f"{micros(outcome.predict_seconds)} us a row{tuning}"
+        f"{micros(outcome.predict_seconds)} us a row"
     )
+    if not tuned.tried:
+        return line
+    return f"{line} ({plural(tuned.tried, 'candidate')} in {tuned.seconds:.1f} s)"
 
 
 def _closing(report: Report) -> list[str]:

@@ -20,7 +20,7 @@ from loclin.cli._systems import Shape, System
 __all__ = ["Tuned", "tune"]
 
 PILOT_ROWS = 1000  # data of up to twice as many rows are tuned on all of them, untried
-FEW_FEATURES = 1000  # with so many, nothing of so few rows is timed beforehand
+FEW_FEATURES = 1000  # of more, a fit to few rows may be long, and one is timed before the last
 WANTED = 5  # candidates that the budget should at least allow for
 HOPELESS = 3.0  # standard errors behind the best, at which a candidate is dropped
 # The search ends where so many candidates in a row have not brought the best error down by this

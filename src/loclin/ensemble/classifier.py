@@ -205,8 +205,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
             kept[watched.origin] = False
             rows, labels, weights = rows[kept], labels[kept], weights[kept]
         folds = self._folds(labels, weights, seed)
-        with_weight = (rows, weights > 0) if (folds >= 0).any() else None
-        kinds = kinds_of(self.estimators, with_weight, seed)
+        weighed = bool((folds >= 0).any())
+        kinds = kinds_of(self.estimators, rows, weights if weighed else None, seed)
         jobs = [(fold, kind) for fold in range(self.n_folds) for kind in range(len(kinds))]
         context = self._init_callback_context(max_subtasks=len(jobs), sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self)
@@ -273,7 +273,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         labels = in_classes(target, self.classes_)
         weights = check_weights(sample_weight, len(labels))
         if first:
-            kinds = kinds_of(self.estimators, None)
+            kinds = kinds_of(self.estimators, rows, None)
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self.members_ = [
                 self._member(one, kind, fold, seed)
@@ -492,7 +492,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         numbers = self._n_each or [len(self.members_) // n_kinds] * n_kinds
         return [list(islice(members, n)) for n in numbers]
 
-    def _by_scorer(self, part: NDArray[Any]) -> Floats:
+    def _by_scorer(self, part: Floats) -> Floats:
         """One scorer for each class: where two classes have one, the first class's is zero."""
         if len(part) == len(self.classes_):
             return part

@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.frozen import FrozenEstimator
 
 from loclin.codings import OrthogonalCoding
+from loclin.engine.data import Floats, Matrix
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
@@ -28,7 +29,7 @@ def check_kinds(estimators: Any) -> None:
         )
 
 
-def kinds_of(estimators: Any, counted: Any, seed: int = 0) -> list[Any]:
+def kinds_of(estimators: Any, rows: Matrix, weights: Floats | None, seed: int = 0) -> list[Any]:
     """Return the kinds that are given, or those that suit the rows.
 
     Planes help on some sets and are poor alone on others, so that they are for shares that are
@@ -38,17 +39,18 @@ def kinds_of(estimators: Any, counted: Any, seed: int = 0) -> list[Any]:
     Parameters
     ----------
     estimators : list of classifiers or None
-    counted : ({ndarray, csr} of shape (n, d), ndarray of shape (n,)) or None
-        Rows, and which have a weight; None where all kinds count the same.
-    seed : int
+    rows : {ndarray, csr} of shape (n, d)
+    weights : ndarray of shape (n,) or None
+        Of the rows; None where all kinds count the same.
+    seed : int, default=0
     """
     if estimators is not None:
         return list(estimators)
     kinds: list[Any] = [ML3Classifier(), SAPLClassifier()]
-    if counted is not None and counted[0].shape[1] <= _MOST_FEATURES:
-        rows, some = counted
+    if weights is not None and rows.shape[1] <= _MOST_FEATURES:
+        seen: Any = rows if (weights > 0).all() else rows[weights > 0]
         unit_length = OrthogonalCoding("auto", random_state=seed, whiten=False, norm="l2")
-        unit_length.fit(rows if some.all() else rows[some])
+        unit_length.fit(seen)
         published = copy(unit_length).set_params(whiten=True, norm="l1")  # on the same planes
         kinds += [
             LLSVMClassifier(FrozenEstimator(coding), bias="both", metric=None)

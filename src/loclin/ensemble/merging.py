@@ -13,9 +13,9 @@ _MODELS = "local_coef_", "local_intercept_", "intercept_"
 def merged(members: list[Any]) -> list[Any]:
     """Return one classifier whose scores are the mean of the members', if they share their codes.
 
-    Scores are linear in the models. The codes are shared where all members have the same frozen
-    coding and learn in the plain metric; otherwise the members are returned as they are. What else
-    the one tells of its fit, as `alpha_` and `objective_`, is that of the first.
+    Scores are linear in the models. The codes are shared where all members have the same coding,
+    which was frozen then; otherwise the members are returned as they are. What else the one tells
+    of its fit, as `alpha_` and `objective_`, is that of the first.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def merged(members: list[Any]) -> list[Any]:
     """
     first = members[0]
     coding = getattr(first, "coding_", None)
-    if coding is None or any(one.coding_ is not coding or one._root is not None for one in members):
+    if coding is None or any(one.coding_ is not coding for one in members):
         return members
     one = copy(first)
     one._kept = None
