@@ -64,6 +64,14 @@ def rule_alone(monkeypatch):
 
 
 @pytest.fixture
+def no_metric(monkeypatch):
+    """A metric of "auto" is none, as with very many features; test_metric tests the choice."""
+    from loclin.fitting import metric
+
+    monkeypatch.setattr(metric, "MOST_FEATURES", 0)
+
+
+@pytest.fixture
 def told_by_its_own_rows(monkeypatch):
     """The temperature is told by the rows of the fit: short fits that hold some out take long.
 

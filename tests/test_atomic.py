@@ -25,7 +25,7 @@ PLAIN = FEW | {"metric": None}
 MODELS = {
     "ML3": ML3Classifier(2, max_iter=3, **PLAIN),
     "LL-SVM": LLSVMClassifier(max_iter=3, **PLAIN),
-    "LL-SVM, dual": LLSVMClassifier(solver="dual_cd", **FEW),
+    "LL-SVM, dual": LLSVMClassifier(solver="dual_cd", **PLAIN),
     "SAPL": SAPLClassifier(4, 2, max_iter=3, **FEW),
     "L3M, refined": L3MClassifier(2, max_iter=3, n_restarts=1, **FEW),
     "L3M, online": L3MClassifier(2, solver="online", max_iter=3, n_restarts=2, **FEW),

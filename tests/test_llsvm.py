@@ -4,7 +4,7 @@ import os
 import pickle
 import threading
 from copy import deepcopy
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -27,7 +27,7 @@ from loclin.engine.rows import as_models
 from loclin.engine.sgd import SGD, mean_squared_feature_norm
 from loclin.engine.sgd_pass import PassSettings
 
-pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 LLSVMClassifier = partial(loclin.LLSVMClassifier, alpha="scale")
@@ -53,15 +53,18 @@ def dual(coding=None, **changed):
     return LLSVMClassifier(coding, **(values | {"random_state": 0} | changed))
 
 
+all_digits = cache(load_digits)
+
+
 def some_digits(n_classes, n=120):
-    X, y = load_digits(n_class=n_classes, return_X_y=True)
-    return X[:n, ::3] / 16, y[:n]
+    X, y = all_digits().data, all_digits().target
+    few = np.flatnonzero(y < n_classes)[:n]
+    return X[few, ::3] / 16, y[few]
 
 
 @pytest.fixture(scope="module")
 def digits():
-    X, y = load_digits(return_X_y=True)
-    return X / 16, y
+    return all_digits().data / 16, all_digits().target
 
 
 # The same problem in the open: features that stand side by side, one vector of weights.

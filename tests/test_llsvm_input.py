@@ -14,7 +14,7 @@ from loclin import LLSVMClassifier, ML3Classifier
 from loclin.codings import LLCCoding, OrthogonalCoding, SoftAssignmentCoding
 from loclin.datasets import make_xor
 
-pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 
 SOFT, OCC = SoftAssignmentCoding(6, 3, random_state=0), OrthogonalCoding()
 C_OCC = OrthogonalCoding(per_class=True)

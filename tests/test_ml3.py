@@ -18,7 +18,7 @@ import loclin
 from loclin.datasets import make_xor
 from loclin.fitting import strength
 
-pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 ML3Classifier = partial(loclin.ML3Classifier, alpha="scale")

@@ -9,7 +9,7 @@ from loclin.codings import SoftAssignmentCoding
 from loclin.engine.data import Rows
 from loclin.engine.rounds import Rounds
 
-pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 

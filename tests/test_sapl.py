@@ -24,7 +24,7 @@ from loclin.engine.sgd import SGD
 from loclin.engine.sgd_pass import PassSettings
 from loclin.sapl.anchors import LearnedAnchors
 
-pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 SAPLClassifier = partial(loclin.SAPLClassifier, alpha="scale")

@@ -10,13 +10,14 @@ from sklearn.preprocessing import StandardScaler
 import loclin
 from loclin.datasets import make_sine, make_xor
 
-pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 
 # By the rule alone: what alpha="auto" does beside it is tested in test_strength.py.
 SAPLClassifier = partial(loclin.SAPLClassifier, alpha="scale")
 
 IRIS = StandardScaler().fit_transform(load_iris().data), load_iris().target
-DIGITS = load_digits().data / 16, load_digits().target
+DIGITS = load_digits(return_X_y=True)
+DIGITS = DIGITS[0] / 16, DIGITS[1]
 
 
 @pytest.mark.parametrize("weights", ["linear", "constant"])

@@ -22,7 +22,7 @@ from loclin import (
 )
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 
-pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 
 FEW = {"alpha": "scale", "random_state": 0}
 MODELS = {
