@@ -118,9 +118,8 @@ def test_sparse_input_gives_the_dense_model(digits, kind):
             )
 
 
-@pytest.mark.parametrize(
-    "kind", [np.asarray, pytest.param(sparse.csr_matrix, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 def test_float32_stays_float32(digits, kind):
     X, X_test, y, y_test = digits
     clf = ML3Classifier(8, max_iter=20, random_state=0).fit(kind(X.astype(np.float32)), y)
@@ -279,6 +278,7 @@ def test_warm_start_goes_on(digits):
         clf.set_params(n_models=9).fit(X, y)
 
 
+@pytest.mark.slow
 def test_huge_weights_in_float32(iris):
     X, y = iris
     fits = [

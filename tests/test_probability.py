@@ -292,6 +292,7 @@ def test_several_labels_have_a_temperature_each():
     assert model.predict_proba(X).shape == (400, 3)
 
 
+@pytest.mark.slow
 def test_float32_stays_float32():
     X, y = problem(4, dtype=np.float32)
     P = MODELS["ml3"].fit(X, y).predict_proba(X)
