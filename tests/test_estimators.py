@@ -50,8 +50,8 @@ ESTIMATORS += [
     ),
 ]
 
-# One of each class, whose metric and temperature these checks find by rows held out, as a user's fit
-# does. Elsewhere there is no metric, and the rows of the fit tell the temperature: folds take
+# One of each class, whose metric and temperature these checks find by rows held out, as a user's
+# fit does. Elsewhere there is no metric, and the rows of the fit tell the temperature: folds take
 # several times as long.
 FIRST = {repr(estimator) for estimator in ESTIMATORS[: len(CLASSIFIERS)]}
 WITH_FOLDS = {

@@ -5,6 +5,7 @@ import gc
 import importlib.util
 import os
 import pickle
+import sys
 import warnings
 
 import numba
@@ -34,6 +35,8 @@ def home(tmp_path, monkeypatch):
     """A module with two compiled functions, and an empty cache."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(_jit, "_warned", False)
+    # Python takes a file of the same second and size for the one that it compiled before.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     write(tmp_path, 2)
     return tmp_path
 
