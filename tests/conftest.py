@@ -113,8 +113,19 @@ def pytest_xdist_make_scheduler(config, log):
     return Groups(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-# Their pass is SAPL's and LL-SVM's, compiled anew for their coders: by default on dense rows.
-OF_OTHERS = ["ldkl", "lmkl"]
+# Loops that no other test of the default run has compiled: second forms of what it does run.
+SECOND_FORMS = re.compile(
+    "|".join(
+        [
+            r"(ldkl|lmkl).*(sparse|csr)",  # the pass of SAPL and LL-SVM, for other coders
+            r"test_llsvm.*\[by class-sparse",
+            r"test_competing_classes.*\[.*dual_cd.*csr_matrix",
+            r"test_sapl.*(\[csr_matrix-constant-|sparse_rows\[constant)",
+            r"\[sapl constant .*sparse",
+            r"test_(scores|anchors|codings|projections).*float32",
+        ]
+    )
+)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -122,7 +133,7 @@ def pytest_collection_modifyitems(items):
     """Order the groups, and leave out what needs the papers' data where it is not at hand."""
     groups = {item: group_of(item.nodeid) for item in items}
     for item, group in groups.items():
-        if group in OF_OTHERS and ("sparse" in item.name or "csr" in item.name):
+        if SECOND_FORMS.search(f"{group}::{item.nodeid}"):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: [*FIRST, groups[item]].index(groups[item]))
     if not os.environ.get("LOCLIN_DATA"):
