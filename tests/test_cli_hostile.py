@@ -305,6 +305,7 @@ def test_a_limit_can_be_raised(tmp_path):
     assert load_data(str(path), limit=Limit(1e-3)).X_train.shape == (1500, 1)
 
 
+@pytest.mark.slow
 def test_a_column_costs_little(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("\n".join([",".join(["1.5"] * 20_000 + [label]) for label in "xyxyxyxy"]))

@@ -191,7 +191,10 @@ def full_disk(monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
 
 
-@pytest.mark.parametrize("option", ["json", "csv", "html", "plot"])
+@pytest.mark.parametrize(
+    "option",
+    ["json", *(pytest.param(each, marks=pytest.mark.slow) for each in ("csv", "html")), "plot"],
+)
 def test_a_full_disk_leaves_the_earlier_file(tmp_path, monkeypatch, option, full_disk):
     if option == "plot":
         pytest.importorskip("matplotlib")

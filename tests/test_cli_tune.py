@@ -299,7 +299,15 @@ def test_no_candidate_cross_validates_alpha_by_itself():
 
 
 @pytest.mark.filterwarnings("ignore:Liblinear failed to converge", "ignore:The duality gap is")
-@pytest.mark.parametrize("name", [system.name for system in roster()])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            system.name, marks=[pytest.mark.slow] if system.name == "USSVMClassifier" else []
+        )
+        for system in roster()
+    ],
+)
 @pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_system_fits_every_parameter_it_may_draw(name, sparse):
     (system,) = pick(name, roster())
@@ -356,6 +364,7 @@ def test_described_variance_is_that_of_scaled_features(sparse):
     assert describe(data).variance == pytest.approx(scaled.var())
 
 
+@pytest.mark.slow
 def test_ranked_marks_the_front_but_not_the_majority_class():
     y = np.arange(40) % 2
     X = np.random.default_rng(0).normal(size=(40, 2)) + 4 * y[:, None]

@@ -31,7 +31,7 @@ def stream(clf, X, y, chunk, classes, n_passes=1):
     return clf
 
 
-@pytest.mark.parametrize("chunk", [1, pytest.param(7, marks=pytest.mark.slow), 100])
+@pytest.mark.parametrize("chunk", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 7)), 100])
 def test_any_chunk_size_learns(chunk):
     n = 800 if chunk == 1 else 4000
     X, y = make_xor(n, std=0.3, random_state=0)
@@ -49,7 +49,9 @@ def test_one_call_for_everything_learns_a_little_less():
     assert clf.score(X_test, y_test) > 0.98
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(
+    "kind", [np.asarray, pytest.param(sparse.csr_matrix, marks=pytest.mark.slow)]
+)
 def test_several_passes_come_near_fit(digits, kind):
     X, y = digits
     clf = stream(ML3Classifier(random_state=0), kind(X)[:1200], y[:1200], 100, np.unique(y), 10)

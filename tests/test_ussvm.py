@@ -311,6 +311,7 @@ def test_without_a_tolerance_codes_are_as_good_as_rounding_allows():
     assert model.score(*IRIS) > 0.8
 
 
+@pytest.mark.slow
 def test_fewer_atoms_than_classes_are_shared():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 30))
