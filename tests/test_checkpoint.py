@@ -14,7 +14,7 @@ import loclin.io
 from loclin import callbacks
 from loclin.callbacks import Checkpoint, CheckpointWarning
 
-pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
+pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
 
 resource = pytest.importorskip("resource", reason="limits the size of files")
 needs_callbacks = pytest.mark.skipif(
