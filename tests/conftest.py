@@ -122,7 +122,7 @@ SECOND_FORMS = re.compile(
             r"test_competing_classes.*\[.*dual_cd.*csr_matrix",
             r"test_sapl.*(\[csr_matrix-constant-|sparse_rows\[constant)",
             r"\[sapl constant .*sparse",
-            r"test_(scores|anchors|codings|projections).*float32",
+            r"test_(scores|anchors|codings|projections)\.py.*float32",
         ]
     )
 )

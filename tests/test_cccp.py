@@ -6,7 +6,7 @@ from scipy import sparse
 
 from loclin.engine.losses import LOSSES, loss_slope, loss_value
 from loclin.engine.rows import as_models
-from loclin.ml3.cccp import CCCP, CCCPSettings, random_codes
+from loclin.ml3.cccp import CCCP, CCCPSettings, random_codes, rows_by_class
 from loclin.projections import argmax_lp_ball, dual_exponent
 
 N, D, C, M = 40, 3, 3, 4
@@ -197,3 +197,12 @@ def test_random_codes_are_on_the_sphere():
         assert codes.dtype == np.float32
         assert (codes >= 0).all()
         np.testing.assert_allclose(np.linalg.norm(codes, ord=p, axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 255, 256, 300])
+def test_rows_by_class(n_classes):
+    y = np.random.default_rng(0).integers(n_classes, size=1000).astype(np.int32)
+    y[:2] = 0, n_classes - 1
+    order, starts = rows_by_class(y, n_classes)
+    for k in range(n_classes):
+        np.testing.assert_array_equal(order[starts[k] : starts[k + 1]], np.flatnonzero(y == k))

@@ -207,9 +207,10 @@ def test_any_transformer_is_a_coding(iris, solver, kind):
 )
 @pytest.mark.parametrize("weights", ["linear", pytest.param("constant", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
-def test_odd_but_valid_data(iris, kind, weights, change, coding, solver):
+@pytest.mark.parametrize("metric", [None, pytest.param("diagonal", marks=pytest.mark.slow)])
+def test_odd_but_valid_data(iris, metric, kind, weights, change, coding, solver):
     X, y = change(iris[0]), iris[1]
-    model = quick(coding, solver=solver, weights=weights).fit(kind(X), y)
+    model = quick(coding, solver=solver, weights=weights, metric=metric).fit(kind(X), y)
     assert np.isfinite(model.decision_function(kind(X))).all()
     assert model.score(kind(X), y) > 0.7
 

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 SAPLClassifier = partial(loclin.SAPLClassifier, alpha="scale")
 
 IRIS = StandardScaler().fit_transform(load_iris().data), load_iris().target
-DIGITS = load_digits(return_X_y=True)
-DIGITS = DIGITS[0] / 16, DIGITS[1]
+ALL_DIGITS = load_digits()
+DIGITS = ALL_DIGITS.data / 16, ALL_DIGITS.target
 
 
 @pytest.mark.parametrize("weights", ["linear", "constant"])
