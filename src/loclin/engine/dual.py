@@ -220,8 +220,8 @@ class BinaryDual(DualProblem):
         return kept
 
     def _losses_and_gap(self) -> tuple[float, float]:
-        problem, state = self.problem, self.state
-        return losses_and_gap(problem.y, problem.bounds, problem.loss, state.dual, state.scores)
+        problem, dual, scores = self.problem, self.state.dual, self.state.scores
+        return losses_and_gap(problem.y, problem.bounds, problem.loss, dual.ravel(), scores.ravel())
 
 
 class CompetingDual(DualProblem):

@@ -201,6 +201,8 @@ def dual_pass(problem, state, active, high, low):
     buffer, some_codes, responses, scores, kernel, steps, before, settled = workspace(
         X, weights, block
     )
+    # a single column: as a vector its entries are known to be neighbours
+    of_rows = scores.reshape(-1)
     room = product_room(X, codes, block, some_codes.shape[1])
     one, sums = b.dtype.type(1), no_sums(b)
     local, extra = b.dtype.type(intercepts.local), b.dtype.type(intercepts.extra)
@@ -220,14 +222,14 @@ def dual_pass(problem, state, active, high, low):
                 row = rows[i]
                 if sweep == 0:
                     before[i, 0], settled[i] = dual[row, 0], False
-                    scores[i, 0] += extra * g[0]
-                    all_scores[row, 0] = scores[i, 0]
+                    of_rows[i] += extra * g[0]
+                    all_scores[row, 0] = of_rows[i]
                 elif settled[i]:
                     continue
                 sign = sign_of(y[row], 0, 1)
                 upper, diagonal = box_and_diagonal(loss, bounds[row])
                 c = sign * dual[row, 0]
-                slope = sign * scores[i, 0] - 1.0 + diagonal * c
+                slope = sign * of_rows[i] - 1.0 + diagonal * c
                 if sweep == 0:
                     if (c <= 0.0 and slope > limit_high) or (c >= upper and slope < limit_low):
                         settled[i] = True
@@ -241,7 +243,7 @@ def dual_pass(problem, state, active, high, low):
                     moved = True
                     if n > 1:
                         for k in range(n):
-                            scores[k, 0] += step * kernel[i, k]
+                            of_rows[k] += step * kernel[i, k]
         if moved:
             write_steps(dual, rows, before, steps)
             if n > 1:
@@ -312,13 +314,13 @@ def losses_and_gap(y, bounds, loss, dual, scores):
     ----------
     y, bounds, loss
         See `Problem`.
-    dual, scores : ndarray of shape (n, 1)
-        See `State`.
+    dual, scores : ndarray of shape (n,)
+        The single columns of `State`, as vectors: numba reads them faster.
     """
     total, gap = 0.0, 0.0
     for i in range(dual.shape[0]):
         sign = sign_of(y[i], 0, 1)
-        c, margin = sign * dual[i, 0], sign * scores[i, 0]
+        c, margin = sign * dual[i], sign * scores[i]
         value = bounds[i] * loss_value(loss, margin)
         total += value
         gap += value + bounds[i] * loss_conjugate(loss, -c / bounds[i]) + c * margin
