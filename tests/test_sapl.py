@@ -152,7 +152,7 @@ def test_a_batch_steps_along_the_gradient(kind, weights, n_classes, loss, penali
     assert np.diff(np.sort(cdist(case.Z, V, "sqeuclidean"))[:, K - 1 : K + 1]).min() > 1e-3
     # after a history so long that it hides the gradient itself, AdaGrad's step is one
     anchors = case.solver.coder
-    anchors.history[:], anchors.rates[:] = 1e16, 1e8
+    anchors.history[:], anchors.rates[:] = 1e16, [1e8 * np.sqrt(0.3), 1e8]
     got, stepped = case.solver.iterate(*case.seen, np.random.default_rng(0)), case.state()
     penalties = case.penalty(*case.start), case.penalty(*stepped)
     assert got - penalties[1] == pytest.approx(case.objective(*case.start) - penalties[0])
@@ -197,6 +197,7 @@ class PlainSAPL:
 
     def run(self, order, at_rest=False):
         batch, total = self.case.settings.batch_size, 0.0
+        reach = np.exp(-max(self.log[0], np.log(0.3)) / 2)  # no longer than at the start
         for first in range(0, N, batch):
             found = [self.gradients(i) for i in order[first : first + batch]]
             loss, by_W, by_b, by_V, by_log = (sum(parts) for parts in zip(*found, strict=True))
@@ -207,7 +208,7 @@ class PlainSAPL:
             self.history += np.append(np.sum(by_V**2, axis=1), by_log**2)
             if not at_rest:
                 lengths = np.sqrt(self.history + 1e-99)
-                self.V = self.V - self.rates[0] * by_V / lengths[:-1, None]
+                self.V = self.V - self.rates[0] * reach * by_V / lengths[:-1, None]
                 self.log = self.log - self.rates[1] * by_log / lengths[-1]
             self.iterates += [(self.W, self.b, self.V, self.log)] * len(found)
         return total / N + self.case.penalty(self.W, self.b)
@@ -219,7 +220,7 @@ def test_algorithm_1(kind, weights, loss, n_classes, batch, how):
     n_start, learned, average_from = how
     case = Problem(kind, weights, n_classes, loss, n_start, (0.4, 0.2 * learned),
                    batch=batch, scale=0.0 if n_start else 0.5)  # fmt: skip
-    plain = PlainSAPL(case, (0.4 / np.sqrt(0.3), 0.2 * learned))
+    plain = PlainSAPL(case, (0.4, 0.2 * learned))
     ours, rng = np.random.default_rng(7), np.random.default_rng(7)
     for i in range(3):
         got = case.solver.iterate(*case.seen, ours, average=i >= average_from)
@@ -495,3 +496,13 @@ def test_odd_but_valid_data(kind, anchors, change):
     model = quick(anchors=anchors, bandwidth="learned").fit(X, y)
     assert np.isfinite(model.anchors_).all() & np.isfinite(model.decision_function(X)).all()
     assert model.score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("rows", [100_000, 100_001])
+def test_many_rows_teach_the_bandwidth(rows):
+    X, y = make_sine(rows, random_state=0)
+    plain = {"n_anchors": 4, "n_neighbors": 2, "alpha": 1e-6, "metric": None, "calibrate": False,
+             "round_rows": 5000, "max_iter": 21, "n_iter_no_change": 1, "tol": 1.0, "random_state": 0}  # fmt: skip
+    learned = SAPLClassifier(bandwidth="learned", **plain).fit(X, y).bandwidth_
+    found = SAPLClassifier(**plain).fit(X, y).bandwidth_
+    assert (found == learned) == (rows > 100_000)

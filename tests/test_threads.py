@@ -1,5 +1,8 @@
 """Small products run on one thread, whatever the user's limit: threads wait for one another."""
 
+import warnings
+from threading import Event
+
 import numpy as np
 import pytest
 import sklearn.cluster
@@ -8,7 +11,8 @@ from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import loclin
-from loclin.engine.threads import threads_for
+from loclin.engine.jit import quiet
+from loclin.engine.threads import side_by_side, threads_for
 from loclin.l3m import outputs as l3m_outputs
 from loclin.ussvm import solver as _ussvm
 
@@ -76,3 +80,23 @@ def test_jobs_change_nothing_and_leave_the_limits_as_they_were(model, two_thread
     beside = clone(model).set_params(n_jobs=2).fit(X, y).predict_proba(X)
     np.testing.assert_array_equal(alone, beside)
     assert pools() == two_threads
+
+
+def test_threads_leave_the_filters_of_warnings_as_they_were():
+    # the second to enter leaves last, and restores what the first had set
+    before, first, second, left = list(warnings.filters), Event(), Event(), Event()
+
+    def overlap(k):
+        if k == 0:
+            with quiet():
+                first.set()
+                second.wait(10)
+            left.set()
+        else:
+            first.wait(10)
+            with quiet():
+                second.set()
+                left.wait(10)
+
+    side_by_side(overlap, [(0,), (1,)], 2)
+    assert warnings.filters == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -40,13 +41,14 @@ def side_by_side(
     """Call the function on the arguments of each task, several at once in threads.
 
     Those beside one another have one BLAS thread each, and start no others. The limit on BLAS is
-    one for the process, so it is set here, once, and not by the threads: the last of them would
-    leave it behind.
+    one for the process, as are the filters of warnings, so they are set and restored here, once,
+    and not by the threads: the last of them would leave its own behind.
     """
     tasks = list(tasks)
     at_once = 1 if hasattr(_ours, "beside") else min(effective_n_jobs(n_jobs), len(tasks))
     if at_once <= 1:
         return [function(*task) for task in tasks]
     mark = partial(setattr, _ours, "beside", True)
-    with _controller().limit(limits=1), ThreadPoolExecutor(at_once, initializer=mark) as pool:
+    pool = ThreadPoolExecutor(at_once, initializer=mark)
+    with _controller().limit(limits=1), warnings.catch_warnings(), pool:
         return list(pool.map(lambda task: function(*task), tasks))

@@ -52,7 +52,8 @@ class LearnedAnchors(Coder):
         Fitted: where the anchors start.
     dtype : dtype
     anchor_lr : float
-        First step of an anchor, in units of ``1 / sqrt(bandwidth)``, the reach of its code.
+        First step of an anchor, in units of ``1 / sqrt(bandwidth)``, the reach of its code: as a
+        pass begins, but no longer than at the start.
     bandwidth_lr : float
         The same of the bandwidth's logarithm; 0 keeps the bandwidth.
     n_at_rest : int
@@ -70,7 +71,8 @@ class LearnedAnchors(Coder):
         self.V: Floats = coding.anchors_.astype(dtype, order="C", copy=True)
         self.n_neighbors = min(coding.n_neighbors, len(self.V))
         self.bandwidth = np.array([coding.bandwidth_])
-        self.rates = np.array([anchor_lr / np.sqrt(coding.bandwidth_), bandwidth_lr])
+        self.rates = np.array([anchor_lr, bandwidth_lr])
+        self.first_bandwidth = coding.bandwidth_
         self.history = np.zeros(len(self.V) + 1)
         self.n_at_rest = n_at_rest
         self.forget_average()
@@ -101,6 +103,9 @@ class LearnedAnchors(Coder):
         V = np.ascontiguousarray(self.V.T) if by_feature else self.V
         # of a pass over sparse rows; over dense ones the sums go on from pass to pass
         sums = np.zeros_like(V if average else V[:0])
+        # longer steps would blur the codes further, and the bandwidth would fall without end
+        per_reach = np.sqrt(max(float(self.bandwidth[0]), self.first_bandwidth))
+        rates = np.array([self.rates[0] / per_reach, self.rates[1]]) if moves else np.zeros(2)
         codes = np.empty(n * k, dtype), np.empty(n * k, np.int32), np.arange(0, n * k + 1, k)
         return MovingAnchors(
             codes=codes,
@@ -108,7 +113,7 @@ class LearnedAnchors(Coder):
             V=V,
             squares=np.einsum("jf,jf->j", self.V, self.V),
             bandwidth=self.bandwidth,
-            rates=self.rates if moves else np.zeros(2),
+            rates=rates,
             history=self.history,
             gradient=np.zeros_like(V),
             pulls=np.empty(n * k, dtype),

@@ -37,6 +37,7 @@ from loclin.sapl.growth import enough_anchors
 _FIRST = 8  # anchors, where their number is "auto"
 _CODING_ROWS = 2500  # of the anchors of short fits
 _USUAL, _MOST = 100, 400  # where it is ours: the paper's number, and that of very many rows
+_MANY = 100_000  # rows, which a bandwidth learned from them does not overfit
 
 
 class SAPLClassifier(LocallyLinearClassifier):
@@ -68,7 +69,8 @@ class SAPLClassifier(LocallyLinearClassifier):
     bandwidth : float, "auto" or "learned", default="auto"
         Of the code, above 0: the larger, the more the nearest anchor counts. "auto" takes
         1 / (median squared distance of the rows to their k-th anchor, at the start); "learned"
-        starts there and is learned along, as one number. It matters much: tune it.
+        starts there and is learned along, as one number; so is "auto" by a fit to more than
+        100,000 rows. It matters much: tune it.
     anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
             (n_anchors, n_features), default="kmeans"
         Where the anchors start: centres of k-means over all rows or over those of each class, rows
@@ -280,7 +282,8 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         some = rounds_of(self, rows, rng).some()
-        solvers = self._solvers(some, len(rows.y), continued, rng)
+        bandwidth_lr = self._bandwidth_lr(len(rows.y))
+        solvers = self._solvers(some, len(rows.y), continued, rng, bandwidth_lr)
         views, fits = self._views, []
         seen = views(rows.X) if some is rows else None
         for k, (solver, own) in enumerate(zip(solvers, rng.spawn(len(solvers)), strict=True)):
@@ -292,7 +295,7 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
         continued = self._is_fitted()
-        solvers = self._solvers(rows, len(rows.y), continued, rng)
+        solvers = self._solvers(rows, len(rows.y), continued, rng, self._bandwidth_lr())
         streams = [
             SGDStream(solver, own, self._views)
             for solver, own in zip(solvers, rng.spawn(len(solvers)), strict=True)
@@ -307,8 +310,9 @@ class SAPLClassifier(LocallyLinearClassifier):
         return whole if self.weights == "linear" else Constants(whole, n_features)
 
     def _solvers(
-        self, rows: Rows, n_samples: int, continued: bool, rng: np.random.Generator
-    ) -> list[SGD]:
+        self, rows: Rows, n_samples: int, continued: bool, rng: np.random.Generator,
+        bandwidth_lr: float,
+    ) -> list[SGD]:  # fmt: skip
         """One solver for all scorers, or one for each, at the start or at the fit before."""
         if continued:
             self._check_unchanged()
@@ -318,7 +322,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             histories, solvers = self.history_.reshape(-1, self.n_anchors_ + 1), []
             for k, coding in enumerate(self._codings(self.anchors_)):
                 own = slice(None) if self.share_anchors else slice(k, k + 1)
-                anchors = self._learned_anchors(rows, coding, 0).follow(histories[k])
+                anchors = self._learned_anchors(rows, coding, 0, bandwidth_lr).follow(histories[k])
                 solver = self._solver(rows, anchors).set_models(coef[own], intercept[own])
                 solvers.append(solver)
             return solvers
@@ -329,7 +333,9 @@ class SAPLClassifier(LocallyLinearClassifier):
             found = self._grow(rows, rng)
         coding = self._starting_coding(rows, rng, found)
         n_solvers = 1 if self.share_anchors else len(self.classes_)
-        starts = [self._learned_anchors(rows, coding, AT_REST) for _ in range(n_solvers)]
+        starts = [
+            self._learned_anchors(rows, coding, AT_REST, bandwidth_lr) for _ in range(n_solvers)
+        ]
         self.n_anchors_, self._n_neighbors = len(starts[0].V), starts[0].n_neighbors
         self._begun = self._of_the_start()
         return [self._solver(rows, anchors) for anchors in starts]
@@ -343,9 +349,15 @@ class SAPLClassifier(LocallyLinearClassifier):
         for name, value in self._of_the_start().items():
             check_unchanged(name, value, self._begun[name])
 
-    def _learned_anchors(self, rows: Rows, coding: Any, n_at_rest: int) -> LearnedAnchors:
+    def _bandwidth_lr(self, n_samples: int = 0) -> float:
+        """Return the step of the bandwidth's logarithm in a fit to so many rows, or a stream."""
+        learns = self.bandwidth == "learned" or (self.bandwidth == "auto" and n_samples > _MANY)
+        return self.anchor_lr / 2 if learns else 0.0
+
+    def _learned_anchors(
+        self, rows: Rows, coding: Any, n_at_rest: int, bandwidth_lr: float
+    ) -> LearnedAnchors:
         """Anchors that start from a coding."""
-        bandwidth_lr = self.anchor_lr / 2 if self.bandwidth == "learned" else 0.0
         return LearnedAnchors(coding, rows.X.dtype, self.anchor_lr, bandwidth_lr, n_at_rest)
 
     def _solver(self, rows: Rows, anchors: LearnedAnchors, *, shared: bool = False) -> SGD:
@@ -404,7 +416,9 @@ class SAPLClassifier(LocallyLinearClassifier):
         def make(start: Floats, models: AnchoredModels | None) -> SGD:
             k = min(self.n_neighbors, len(start))
             coding = self._coding(len(start), k, start).fit(learned.X)
-            anchors = self._learned_anchors(learned, coding, 1 if models else AT_REST)
+            anchors = self._learned_anchors(
+                learned, coding, 1 if models else AT_REST, self._bandwidth_lr(len(learned.y))
+            )
             solver = self._solver(learned, anchors, shared=True)
             self._schedule(solver, learned, len(learned.y))
             if models:

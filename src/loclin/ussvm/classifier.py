@@ -139,9 +139,9 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
         five short fits for it; of more, one; with `early_stopping` none.
+        Several labels a row have one each; a late one has the geometric mean of the others'.
     smoothing_ : float
         Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
-        Several labels a row have one each; a late one has the geometric mean of the others'.
     objective_ : list of float
         Objective, one for each pass: the running estimate gathered during the pass.
     validation_scores_ : list of float
