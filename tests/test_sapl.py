@@ -502,7 +502,8 @@ def test_odd_but_valid_data(kind, anchors, change):
 def test_many_rows_teach_the_bandwidth(rows):
     X, y = make_sine(rows, random_state=0)
     plain = {"n_anchors": 4, "n_neighbors": 2, "alpha": 1e-6, "metric": None, "calibrate": False,
-             "round_rows": 5000, "max_iter": 21, "n_iter_no_change": 1, "tol": 1.0, "random_state": 0}  # fmt: skip
+             "round_rows": 5000, "max_iter": 21, "n_iter_no_change": 1, "tol": 1.0,
+             "random_state": 0}  # fmt: skip
     learned = SAPLClassifier(bandwidth="learned", **plain).fit(X, y).bandwidth_
     found = SAPLClassifier(**plain).fit(X, y).bandwidth_
     assert (found == learned) == (rows > 100_000)
