@@ -152,7 +152,7 @@ def test_a_batch_steps_along_the_gradient(kind, weights, n_classes, loss, penali
     assert np.diff(np.sort(cdist(case.Z, V, "sqeuclidean"))[:, K - 1 : K + 1]).min() > 1e-3
     # after a history so long that it hides the gradient itself, AdaGrad's step is one
     anchors = case.solver.coder
-    anchors.history[:], anchors.rates[:] = 1e16, [1e8 * np.sqrt(0.3), 1e8]
+    anchors.history[:], anchors.rates[:] = 1e16, 1e8
     got, stepped = case.solver.iterate(*case.seen, np.random.default_rng(0)), case.state()
     penalties = case.penalty(*case.start), case.penalty(*stepped)
     assert got - penalties[1] == pytest.approx(case.objective(*case.start) - penalties[0])

@@ -63,6 +63,7 @@ class LearnedAnchors(Coder):
 
     scores_all_models = False
     moving = (("V", -1), ("bandwidth", 2))
+    first_bandwidth: float = np.inf  # where a stream's file has none
     sum_V: Floats
     sum_log_bandwidth: Floats
 
@@ -71,7 +72,7 @@ class LearnedAnchors(Coder):
         self.V: Floats = coding.anchors_.astype(dtype, order="C", copy=True)
         self.n_neighbors = min(coding.n_neighbors, len(self.V))
         self.bandwidth = np.array([coding.bandwidth_])
-        self.rates = np.array([anchor_lr, bandwidth_lr])
+        self.rates = np.array([anchor_lr / np.sqrt(coding.bandwidth_), bandwidth_lr])
         self.first_bandwidth = coding.bandwidth_
         self.history = np.zeros(len(self.V) + 1)
         self.n_at_rest = n_at_rest
@@ -104,8 +105,8 @@ class LearnedAnchors(Coder):
         # of a pass over sparse rows; over dense ones the sums go on from pass to pass
         sums = np.zeros_like(V if average else V[:0])
         # longer steps would blur the codes further, and the bandwidth would fall without end
-        per_reach = np.sqrt(max(float(self.bandwidth[0]), self.first_bandwidth))
-        rates = np.array([self.rates[0] / per_reach, self.rates[1]]) if moves else np.zeros(2)
+        shorter = min(1.0, float(np.sqrt(self.first_bandwidth / self.bandwidth[0])))
+        rates = self.rates * (shorter, 1.0) if moves else np.zeros(2)
         codes = np.empty(n * k, dtype), np.empty(n * k, np.int32), np.arange(0, n * k + 1, k)
         return MovingAnchors(
             codes=codes,
