@@ -285,14 +285,16 @@ def first_atoms(
 ) -> NDArray[np.floating]:
     """Atoms (A, d) of unit length to start from.
 
-    The main directions of the differences between each class and the rest; and random rows less
-    their mean, where there are more atoms than these directions.
+    The main directions of the differences between each class and the rest, which add up to zero
+    where a row has one class: directions that only rounding gives are left out. And random rows
+    less their mean, where there are more atoms than these directions.
     """
     X = rows.X
     w = (rows.weights / rows.weights.sum(dtype=np.float64)).astype(X.dtype)
     signs = signs_of(rows.y, n_scorers).astype(X.dtype)
     differences = _product(w[:, None] * (signs - w @ signs), X)
-    atoms = np.linalg.svd(differences, full_matrices=False)[2][:n_atoms]
+    _, sizes, directions = np.linalg.svd(differences, full_matrices=False)
+    atoms = directions[sizes > np.sqrt(np.finfo(X.dtype).eps) * sizes[0]][:n_atoms]
     n_rows = n_atoms - len(atoms)
     if n_rows:
         n = X.shape[0]
