@@ -12,6 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from loclin.cli._measure import (
     interval,
+    log_loss,
     pareto_front,
     pickled_bytes,
     predict_seconds,
@@ -92,3 +93,10 @@ def test_stratified_rows_keep_shares(counts, size, seed, least):
         assert have >= min(least, all_of_them)
         assert have <= all_of_them
         assert abs(have - share) <= max(least, 0.5 + 1e-9)
+
+
+def test_log_loss_is_that_of_known_labels():
+    X, y = np.zeros((4, 1)), np.array([0, 1, 1, 1])
+    model = DummyClassifier(strategy="prior").fit(X, y)
+    expected = -np.log([0.25, 0.75]).mean()
+    assert log_loss(model, X, np.array([0, 1, -1, -1])) == pytest.approx(expected)

@@ -253,7 +253,8 @@ def _encode_test(y: np.ndarray, names: Sequence[str], where: str) -> tuple[np.nd
     return encoded, [
         f"{plural(rows, 'test row')} of {len(y):,} "
         f"{'has a label' if rows == 1 else 'have labels'} that training lacks "
-        f"({listed(unseen)}): every model gets {'it' if rows == 1 else 'them'} wrong"
+        f"({listed(unseen)}): every model gets {'it' if rows == 1 else 'them'} wrong, "
+        f"and the log loss leaves {'it' if rows == 1 else 'them'} out"
     ]
 
 

@@ -42,17 +42,21 @@ def interval(wrong: int, total: int) -> tuple[float, float]:
 
 
 def log_loss(model: BaseEstimator, X: Matrix, y: np.ndarray) -> float | None:
-    """Return the mean of -log P(label) over the rows; None for a model without probabilities.
+    """Return the mean of -log P(label) over rows whose label training has.
+
+    None for a model without probabilities.
 
     Parameters
     ----------
     model : classifier
         Fitted.
     X, y : ndarray or csr_array, ndarray
-        Rows, and their classes, counted from 0.
+        Rows, and their classes, counted from 0; -1 where training has no such label.
     """
     if not hasattr(model, "predict_proba"):
         return None
+    known = y >= 0
+    X, y = X[known], y[known]
     labels = np.arange(max(y.max(), model.classes_.max()) + 1)
     probabilities = np.zeros((len(y), len(labels)))
     probabilities[:, model.classes_] = model.predict_proba(X)
