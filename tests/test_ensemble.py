@@ -384,3 +384,13 @@ def test_scorers():
 def test_bad_parameters_are_named(changed, match):
     with pytest.raises((TypeError, ValueError), match=match):
         LocallyLinearEnsemble(**changed).fit(*problem(2))
+
+
+def test_weights_of_any_size():
+    X, y = make_classification(200, random_state=0)
+    weights = np.random.default_rng(0).uniform(0.5, 1.0, len(y))
+    small = LocallyLinearEnsemble([ML3Classifier(2)], n_folds=2, random_state=0)
+    model, other = (clone(small).fit(X, y, w) for w in (weights, weights * 2.0**1022))
+    np.testing.assert_allclose(model.decision_function(X), other.decision_function(X))
+    other.partial_fit(X, y, sample_weight=weights * 2.0**1022)
+    assert np.isfinite(other.predict_proba(X)).all()

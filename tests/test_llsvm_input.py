@@ -4,14 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from loclin import LLSVMClassifier, ML3Classifier
-from loclin.codings import LLCCoding, OrthogonalCoding, SoftAssignmentCoding
+from loclin import LLSVMClassifier, ML3Classifier, SAPLClassifier
+from loclin.codings import LLCCoding, OrthogonalCoding, SoftAssignmentCoding, TangentCoding
 from loclin.datasets import make_xor
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
@@ -351,3 +352,35 @@ def test_a_coding_gives_ml3_a_better_start():
         for name, init in (("coding", coding), ("random", "random"))
     }  # fmt: skip
     assert max(scores["coding"]) < min(scores["random"])
+
+
+@pytest.mark.parametrize(
+    "coding", [SOFT, TangentCoding(SOFT, n_tangents=1)], ids=["soft", "tangents"]
+)
+def test_codings_with_data_frames_as_output(coding, iris):
+    X, y = iris
+    plain = quick(coding).fit(X, y)
+    start = ML3Classifier(6, init=SOFT, alpha="scale", random_state=0)
+    plain_start = clone(start).fit(X, y).decision_function(X)
+    with config_context(transform_output="pandas"):
+        model = quick(coding).fit(X, y)
+        np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+        np.testing.assert_array_equal(start.fit(X, y).decision_function(X), plain_start)
+
+
+@pytest.mark.parametrize("change", [{"weights": "constant"}, {"p": 1.0}])
+def test_parameters_set_after_a_fit_do_not_change_what_it_says(change, iris):
+    X, y = iris
+    for model in (quick(), ML3Classifier(4, random_state=0), SAPLClassifier(6, 3, random_state=0)):
+        if change.keys() <= model.get_params().keys():
+            before = model.fit(X, y).decision_function(X)
+            after = model.set_params(**change).decision_function(X)
+            np.testing.assert_array_equal(after, before)
+
+
+def test_anchors_of_a_coding_inside_are_in_the_units_of_the_rows(iris):
+    X, y = iris
+    inner = SoftAssignmentCoding(anchors=X[::30], n_neighbors=2, bandwidth=1.0)
+    model = quick(TangentCoding(inner, n_tangents=1), metric="diagonal").fit(X, y)
+    inside = model.coding_.coding_.anchors_ / model.feature_weights_
+    np.testing.assert_allclose(inside, X[::30])

@@ -8,6 +8,7 @@ from loclin import LLSVMClassifier, ML3Classifier, SAPLClassifier
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.data import Rows
 from loclin.engine.rounds import Rounds
+from loclin.fitting.rows import hold_out, weigh
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 
@@ -131,3 +132,13 @@ def test_bad_round_rows(size):
     for model in MODELS.values():
         with pytest.raises((TypeError, ValueError), match="round_rows"):
             type(model)(round_rows=size).fit(*sines(50))
+
+
+def test_parts_held_out_and_learned_weigh_1_in_the_mean():
+    rng = np.random.default_rng(0)
+    weights = np.append(np.full(50, 1e-3), np.ones(50))
+    rows = weigh(rng.standard_normal((100, 2)), np.arange(100) % 2, None, weights)
+    for part in hold_out(rows, 0.3, 0):
+        assert part.weights.mean() == pytest.approx(1)
+        ratios = part.weights / rows.weights[part.origin]
+        np.testing.assert_allclose(ratios, ratios[0])

@@ -378,10 +378,16 @@ def test_heavier_positives(rows, monkeypatch):
 
 
 def test_heavier_positives_where_atoms_are_few():
-    X, y = DIGITS[0][:900], DIGITS[1][:900]
-    light, heavy = (quick(n_atoms=2, positive_weight=w, max_iter=40).fit(X, y) for w in (1.0, 3.0))
-    assert heavy.score(X, y) > light.score(X, y) + 0.05
-    assert (heavy.codes_.getnnz(axis=1) > 0).sum() > (light.codes_.getnnz(axis=1) > 0).sum()
+    X, y = DIGITS
+    score, used = np.zeros((2, 2)), np.zeros((2, 2))
+    for i, weight in enumerate([1.0, 3.0]):
+        for seed in range(2):
+            model = quick(n_atoms=4, positive_weight=weight, max_iter=40, random_state=seed)
+            model.fit(X[:900], y[:900])
+            score[i, seed] = model.score(X[900:], y[900:])
+            used[i, seed] = (model.codes_.getnnz(axis=1) > 0).sum()
+    assert score[1].mean() > score[0].mean() + 0.03
+    assert used[1].mean() > used[0].mean()
 
 
 @each(labels=[False, True])
@@ -675,3 +681,26 @@ def test_labels_that_all_or_no_rows_have(kind):
     model = quick(max_iter=8).fit(kind(X), sparse.csr_matrix(Y))
     assert model.predict(X)[:, 1:].tolist() == Y[:, 1:].tolist()
     assert (model.predict(X)[:, 0] == Y[:, 0]).mean() > 0.9
+
+
+def test_the_start_does_not_hang_on_rounding():
+    X, y = IRIS
+    noise = np.random.default_rng(0).standard_normal(X.shape)
+    model, other = (
+        quick(n_atoms=None, beta="scale").fit(rows, y) for rows in (X, X * (1 + 1e-15 * noise))
+    )
+    np.testing.assert_allclose(model.dictionary_, other.dictionary_, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_class_that_comes_later_has_a_gap_and_rows_of_weight_zero_do_not_count(n_classes):
+    X, y = IRIS
+    rows = np.flatnonzero(y < n_classes)
+    model = quick(beta="scale").fit(X[rows], y[rows])
+    weights = (np.arange(len(y)) % 3 > 0).astype(float)
+    P = model.transform(X)
+    of_some = model.fit_codes(P[weights > 0], y[weights > 0], precomputed=True)
+    of_all = model.fit_codes(P, y, precomputed=True, sample_weight=weights)
+    np.testing.assert_allclose(of_all[0].toarray(), of_some[0].toarray(), atol=1e-9)
+    model.set_output(transform="pandas").add_class(X, y == 1, 1.5)
+    assert len(model.dual_gap_) == len(model.intercept_) == n_classes + 1

@@ -36,7 +36,7 @@ from loclin.fitting.probability import (
     spread,
     temperature_of,
 )
-from loclin.fitting.rows import hold_out
+from loclin.fitting.rows import hold_out, near_one
 from loclin.fitting.scored import Scored
 from loclin.fitting.targets import classes_of_stream, find_classes, in_classes, n_scorers
 
@@ -195,7 +195,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         self._check_parameters()
         rows, target = read_labelled_rows(self, X, y)
         self.classes_, labels = find_classes(target)
-        weights: Floats = check_weights(sample_weight, len(labels))
+        weights: Floats = near_one(check_weights(sample_weight, len(labels)))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if self.early_stopping:
             places = np.flatnonzero(weights > 0)

@@ -44,7 +44,8 @@ def fitted_coding(coding: Any, X: Matrix, y: Labels, rng: np.random.Generator) -
         parameters = sorted(coding.get_params().items())
         unseeded = [k for k, v in parameters if v is None and k.split("__")[-1] == "random_state"]
         coding.set_params(**{name: int(rng.integers(2**31 - 1)) for name in unseeded})
-    coding.fit(X, y)
+    with config_context(transform_output="default"):  # a data frame cannot hold sparse codes
+        coding.fit(X, y)
     width = getattr(coding, "n_features_in_", X.shape[1])
     if width != X.shape[1]:
         raise ValueError(
@@ -70,7 +71,9 @@ def belongs_to_classes(coding: Any) -> bool:
 
 def encode(coding: Any, X: Matrix) -> Any:
     """Codes of the rows: CSR (n, m), or dense (n, m) where few are zero, or (n, s, m) by class."""
-    with warnings.catch_warnings(), config_context(assume_finite=True):  # X was checked before
+    # X was checked before, and a data frame cannot hold sparse codes
+    settings = config_context(assume_finite=True, transform_output="default")
+    with warnings.catch_warnings(), settings:
         # a coding that was fitted on a data frame gets its rows without the names
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         if belongs_to_classes(coding):

@@ -25,6 +25,7 @@ from sklearn.utils.metaestimators import available_if
 from loclin.engine.data import Floats, Labels, Rows
 from loclin.engine.jit import quiet
 from loclin.engine.threads import side_by_side
+from loclin.fitting.rows import near_one
 from loclin.fitting.trials import decisions_of, part_of, short_fit
 
 _FOLDS, _FEW_ROWS = 5, 2500  # every row is held out once, where rows are that few
@@ -56,6 +57,7 @@ class LogLoss(NamedTuple):
         if by_class.ndim == 1:
             by_class = np.stack([np.zeros_like(by_class), by_class], axis=1)
         leads = by_class - by_class[np.arange(len(y)), y][:, None]
+        weights = near_one(weights)
         return cls(leads, leads.mean(axis=1), weights / weights.sum())
 
     def slope(self, inverse: float) -> float:

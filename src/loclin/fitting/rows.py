@@ -64,14 +64,18 @@ def weigh(X: Matrix, labels: Labels, class_weights: Floats | None, sample_weight
             "Every row has weight zero: sample_weight is zero wherever class_weight is not. Give "
             "at least one row of a class that counts a positive weight."
         )
-    weights = near_one(weights)
-    weights /= weights.mean()
-    return Rows(X, labels, weights.astype(X.dtype, copy=False), origin)
+    return Rows(X, labels, of_mean_1(weights).astype(X.dtype, copy=False), origin)
 
 
 def near_one(weights: Floats) -> Floats:
     """Divide weights by a power of two, so that the largest is near 1."""
     return np.ldexp(weights, -math.frexp(float(weights.max(initial=0.0)))[1])
+
+
+def of_mean_1(weights: Floats) -> Floats:
+    """Divide positive weights by their mean."""
+    weights = near_one(weights)
+    return weights / weights.mean()
 
 
 class RunningMean(NamedTuple):
@@ -125,6 +129,8 @@ def hold_out(rows: Rows, fraction: float, seed: int,
              needed_by: str = "early_stopping=True") -> tuple[Rows, Rows]:  # fmt: skip
     """Split the rows into those to learn from and those to watch; stratified by one label a row.
 
+    The weights of either have mean 1.
+
     Raises
     ------
     ValueError
@@ -141,6 +147,7 @@ def hold_out(rows: Rows, fraction: float, seed: int,
             f"{error} Give more rows or do without."
         ) from error
     train, watched = (
-        Rows(rows.X[part], rows.y[part], rows.weights[part], rows.places(part)) for part in parts
+        Rows(rows.X[part], rows.y[part], of_mean_1(rows.weights[part]), rows.places(part))
+        for part in parts
     )
     return train, watched

@@ -207,6 +207,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
+    _fitted_weights: str | None = None  # of the fit; files of earlier versions have none
 
     def __init__(
         self,
@@ -370,11 +371,11 @@ class LLSVMClassifier(LocallyLinearClassifier):
         coding = _default_coding(len(rows.y)) if self.coding is None else self.coding
         labels = self.classes_[rows.y]
         X = LinearMap(1 / self._multiplier).of_matrix(rows.X)
-        given = getattr(coding, "anchors", "")
-        if self._root is not None and not isinstance(given, str):
-            coding = clone(coding).set_params(anchors=in_metric(np.asarray(given), self._root))
+        if self._root is not None:
+            coding = _in_metric(coding, self._root)
         fitted = fitted_coding(coding, X, labels, rng)
         check_classes(fitted, self.classes_)
+        self._fitted_weights = self.weights
         self.coding_ = fitted
 
     @property
@@ -413,12 +414,23 @@ class LLSVMClassifier(LocallyLinearClassifier):
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         codes = encode(self.coding_, in_metric(X, self._root))
-        coef = self.local_coef_ if self.weights == "linear" else None
+        weights = self._fitted_weights or self.weights
+        coef = self.local_coef_ if weights == "linear" else None
         return coded_scores(X, codes, coef, self.local_intercept_) + self.intercept_
 
     def _codes(self, X: Matrix) -> Matrix:
         codes = encode(self.coding_, in_metric(X, self._root))
         return codes if codes.ndim == 3 else sparse.csr_matrix(codes)
+
+
+def _in_metric(coding: Any, root: Floats) -> Any:
+    """Return the coding with the anchors that it, or a coding inside it, is given in the metric."""
+    given = {
+        name: in_metric(np.asarray(value), root)
+        for name, value in coding.get_params().items()
+        if name.split("__")[-1] == "anchors" and not isinstance(value, str)
+    }
+    return clone(coding).set_params(**given) if given else coding
 
 
 def _default_coding(n_samples: int) -> SoftAssignmentCoding:

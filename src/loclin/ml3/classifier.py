@@ -15,7 +15,7 @@ from loclin.engine.schedule import step_offset
 from loclin.engine.scores import pooled_scores, pooling_codes
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
-from loclin.fitting.encode import check_coding, fitted_coding
+from loclin.fitting.encode import check_coding, encode, fitted_coding
 from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
@@ -195,6 +195,7 @@ class ML3Classifier(LocallyLinearClassifier):
 
     _multiplies_features = True
     _learns_codes = True
+    _p: float | None = None  # of the fit; files of earlier versions have none
 
     def __init__(
         self,
@@ -270,10 +271,11 @@ class ML3Classifier(LocallyLinearClassifier):
         return Trial({}, most_draws=2)
 
     def _settings(self, alpha: float, n_samples: int) -> CCCPSettings:
+        p = self._p = float(self.p)
         return CCCPSettings(
             alpha=alpha,
             n_models=int(self.n_models),
-            p=float(self.p),
+            p=p,
             loss=int(LOSSES[self.loss]),
             batch_size=self._batch_size(n_samples),
             penalize_intercept=bool(self.penalize_intercept),
@@ -304,7 +306,7 @@ class ML3Classifier(LocallyLinearClassifier):
             return lambda X, rng: cluster_codes(means, X, m)
         some = rounds.some()
         coding = fitted_coding(self.init, some.X, self.classes_[some.y], rng)
-        n_codes = coding.transform(some.X[:1]).shape[1]
+        n_codes = encode(coding, some.X[:1]).shape[-1]
         if n_codes != m:
             raise ValueError(
                 f"init={self.init!r} gives {n_codes} codes a row, but n_models={m}. Make the two "
@@ -312,9 +314,9 @@ class ML3Classifier(LocallyLinearClassifier):
             )
 
         def codes_of(X: Matrix, rng: np.random.Generator) -> Floats:
-            codes = coding.transform(X)
-            codes = codes.toarray() if is_sparse(codes) else np.asarray(codes)
-            return onto_sphere(np.maximum(codes, 0).astype(X.dtype, copy=False), p)
+            codes = encode(coding, X)
+            codes = codes.toarray() if is_sparse(codes) else codes
+            return onto_sphere(np.maximum(codes, 0), p)
 
         return codes_of
 
@@ -327,8 +329,12 @@ class ML3Classifier(LocallyLinearClassifier):
         return stream
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        q = dual_exponent(self.p)
+        q = self._dual_exponent()
         return pooled_scores(X, self.local_coef_, self.local_intercept_, q, rooted=not ranks)
 
     def _codes(self, X: Matrix) -> Floats:
-        return pooling_codes(X, self.local_coef_, self.local_intercept_, dual_exponent(self.p))
+        return pooling_codes(X, self.local_coef_, self.local_intercept_, self._dual_exponent())
+
+    def _dual_exponent(self) -> float:
+        """Return the exponent of the scores: that of the fit, whatever `p` is now."""
+        return dual_exponent(self.p if self._p is None else self._p)

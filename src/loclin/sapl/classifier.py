@@ -452,7 +452,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         return [encode(coding, seen) for coding in codings]
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        coef = self.local_coef_ if self.weights == "linear" else None
+        coef = self.local_coef_ if self._begun["weights"] == "linear" else None
         codes = self._encoded(X)
         if len(codes) == 1:
             return coded_scores(X, codes[0], coef, self.local_intercept_)

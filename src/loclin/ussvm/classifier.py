@@ -28,7 +28,7 @@ from loclin.ussvm.checks import check_n_nonzero, check_new_label, dictionary_to_
 from loclin.ussvm.codes import Penalty, root_mean_square
 from loclin.ussvm.descent import DictionaryDescent, first_atoms
 from loclin.ussvm.procedures import CodesFit, DescentFit, DescentStream, beta_of
-from loclin.ussvm.solver import CodeSolver
+from loclin.ussvm.solver import Codes, CodeSolver
 
 
 class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocallyLinearClassifier):
@@ -382,6 +382,10 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         -------
         P : ndarray of shape (n_samples, n_atoms)
         """
+        return self._precompute(X)
+
+    def _precompute(self, X: Any) -> NDArray[np.floating]:
+        """Return what `transform` does, whatever `set_output` asks of it."""
         return self._validate_new(X) @ self.dictionary_
 
     def score_precomputed(self, P: ArrayLike) -> NDArray[np.floating]:
@@ -442,16 +446,19 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             One code a class, in sorted order; for two classes only that of the second.
         intercept : ndarray of shape (n_scorers,)
         """
-        P = self._validate_precomputed(X) if precomputed else self.transform(X)
+        found = self._found_codes(X, y, precomputed, sample_weight)
+        return found.codes, found.intercept
+
+    def _found_codes(self, X: Any, y: Any, precomputed: bool, sample_weight: Any) -> Codes:
+        P = self._validate_precomputed(X) if precomputed else self._precompute(X)
         target = labels_or_indicator(y if is_sparse(y) else np.asarray(y))
         check_consistent_length(P, target)
         classes, labels = find_classes(target)
         rows = weigh(P, labels, None, sample_weight)
         signs = signs_of(rows.y, 1 if len(classes) == 2 else len(classes))
-        solver = self._solver(self._penalty(root_mean_square(P), len(P)))
+        solver = self._solver(self._penalty(root_mean_square(rows.X), len(rows.y)))
         problems = solver.problems(rows.X, self.dictionary_, signs, rows.weights)
-        found = solver.solve(problems, self.dictionary_)
-        return found.codes, found.intercept
+        return solver.solve(problems, self.dictionary_)
 
     @atomic
     def add_class(
@@ -505,11 +512,10 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
                 "A model of two classes has one code, that of the second; with nonnegative=True "
                 "its opposite is no code for the first. Fit an indicator with a column for each."
             )
-        code, intercept = self.fit_codes(
-            X, members.astype(np.int8), precomputed=precomputed, sample_weight=sample_weight
-        )
-        codes = [self.codes_, code]
-        intercepts = [self.intercept_, intercept]
+        found = self._found_codes(X, members.astype(np.int8), precomputed, sample_weight)
+        codes = [self.codes_, found.codes]
+        intercepts = [self.intercept_, found.intercept]
+        old_gap = getattr(self, "dual_gap_", None)  # None where the others learned from a stream
         if two_classes:  # one code, that of the second: its opposite is that of the first
             codes.insert(0, -self.codes_)
             intercepts.insert(0, -self.intercept_)
@@ -517,6 +523,9 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         order = np.argsort(classes)
         self.codes_ = sparse.csr_matrix(sparse.vstack(codes))[order]
         self.intercept_ = np.concatenate(intercepts)[order]
+        if old_gap is not None:
+            old_gaps = np.resize(old_gap, len(order) - 1)  # both classes have that of their code
+            self.dual_gap_ = np.append(old_gaps, found.dual_gap)[order]
         self.classes_ = classes[order]
         if self._multilabel and self.temperature_ is not None:  # the others tell of this one too
             usual = np.exp(np.log(self.temperature_).mean())
