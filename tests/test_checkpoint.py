@@ -13,6 +13,7 @@ import loclin
 import loclin.io
 from loclin import callbacks
 from loclin.callbacks import Checkpoint, CheckpointWarning
+from loclin.fitting import rows
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
 
@@ -108,12 +109,22 @@ def test_a_plateau_is_where_it_was(after, path):
 
 
 @needs_callbacks
-def test_rows_held_out_and_alpha_are_those_of_before(path):
-    model = loclin.ML3Classifier(2, max_iter=8, early_stopping=True, random_state=0)
-    whole = clone(model).fit(X, y)
-    again = cut_off(model, path, after=4, every=2).fit(X, y)
-    assert again.alpha_ == whole.alpha_
-    assert again.validation_scores_[:4] == whole.validation_scores_[:4]
+@pytest.mark.parametrize("random_state", [0, None])
+def test_rows_held_out_and_alpha_are_those_of_before(random_state, path, monkeypatch):
+    held_out = []
+
+    def remember(*args):
+        parts = rows.hold_out(*args)
+        held_out.append(parts[1].origin)
+        return parts
+
+    monkeypatch.setattr("loclin.fitting.base.hold_out", remember)
+    model = loclin.ML3Classifier(2, max_iter=8, early_stopping=True, random_state=random_state)
+    before = cut_off(model, path, after=4, every=2)
+    again = loclin.io.load(path).fit(X, y)
+    np.testing.assert_array_equal(*held_out)
+    assert again.alpha_ == before.alpha_
+    assert again.validation_scores_[:4] == before.validation_scores_
     assert len(again.validation_scores_) == again.n_iter_
 
 

@@ -11,7 +11,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from loclin.codings import InverseDistanceCoding, LLCCoding, OrthogonalCoding, SoftAssignmentCoding
+from loclin.codings import (
+    InverseDistanceCoding,
+    LLCCoding,
+    LocalCoordinateCoding,
+    OrthogonalCoding,
+    SoftAssignmentCoding,
+    TangentCoding,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 4))
@@ -165,6 +172,23 @@ def test_too_large_numbers_are_clipped_with_one_warning(cls):
 def test_bad_parameters(coding, error, message):
     with pytest.raises(error, match=message):
         coding.fit(X)
+
+
+@pytest.mark.parametrize(
+    "coding",
+    [
+        *(kind(anchors=ANCHORS, n_neighbors=2) for kind in BY_ANCHORS),
+        LocalCoordinateCoding(anchors=ANCHORS),
+        TangentCoding(SoftAssignmentCoding(anchors=ANCHORS, n_neighbors=2), 1),
+        OrthogonalCoding(),
+    ],
+)
+def test_a_fit_that_fails_changes_nothing(coding):
+    before = dict(vars(coding.fit(X)))
+    with pytest.raises(ValueError, match=r"anchors has shape|zero everywhere"):
+        coding.fit(np.zeros((9, 3)))
+    assert vars(coding) == before
+    assert coding.transform(X).shape[0] == len(X)
 
 
 def orthogonal_truth(train, X, n_planes=None):

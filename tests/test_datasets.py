@@ -6,6 +6,7 @@ import os
 import sys
 import urllib.request
 import warnings
+from contextlib import suppress
 from http.client import IncompleteRead
 from types import SimpleNamespace
 from urllib.error import URLError
@@ -205,6 +206,15 @@ def test_file_that_is_no_npz(tmp_path, content):
     (tmp_path / "letter.npz").write_bytes(content)
     with pytest.raises(ValueError, match=r"letter\.npz is not as"):
         load("letter", data_home=tmp_path)
+
+
+def test_damaged_file(tmp_path, rng):
+    write(tmp_path / "letter.npz", rng, "")
+    whole, path = (tmp_path / "letter.npz").read_bytes(), tmp_path / "letter.npz"
+    for at in range(0, len(whole), 7):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with suppress(ValueError):
+            load("letter", data_home=tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -371,6 +371,7 @@ def test_scorers():
         ({"estimators": []}, "estimators="),
         ({"estimators": [ML3Classifier]}, "estimators="),
         ({"estimators": ["ml3"]}, "estimators="),
+        ({"estimators": ML3Classifier()}, "estimators="),
         ({"n_folds": 1}, "n_folds"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"early_stopping": 1}, "early_stopping"),

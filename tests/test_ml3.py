@@ -295,6 +295,10 @@ def test_kmeans_start(digits):
         assert clf.score(b, y_test) > 0.95
     tiny = ML3Classifier(30, init="kmeans", max_iter=5, random_state=0).fit(X[:12], y[:12] % 2)
     assert tiny.local_coef_.shape == (2, 30, 64)
+    repeated = np.repeat(X[:3], 4, axis=0)  # fewer distinct rows than models, without a warning
+    few = ML3Classifier(6, init="kmeans", max_iter=5, random_state=0)
+    few.fit(repeated, np.repeat([0, 1, 1], 4))
+    assert few.local_coef_.shape == (2, 6, 64)
 
 
 def test_logistic_loss(digits):

@@ -237,8 +237,15 @@ def test_labels_are_of_one_type(call, rows):
     mixed = np.array(["a", 1, 2] * (N // 3), dtype=object)
     with pytest.raises(TypeError, match=re.escape("y mixes labels of the types numbers and str")):
         getattr(ML3Classifier(), call)(X, mixed, **({} if call == "fit" else {"classes": [1, 2]}))
-    with pytest.raises(TypeError, match="classes mixes labels"):
-        ML3Classifier().partial_fit(X, rows[1], classes=["a", 1, 2])
+    for classes in (["a", 1, 2], ("a", 1, 2)):
+        with pytest.raises(TypeError, match="classes mixes labels"):
+            ML3Classifier().partial_fit(X, rows[1], classes=classes)
+
+
+def test_strings_of_numpy_are_strings(rows):
+    X, _ = rows
+    mixed = np.array(["a", np.str_("b"), "c"] * (N // 3), dtype=object)
+    assert clone(MODELS["ML3"]).fit(X, mixed).classes_.tolist() == ["a", "b", "c"]
 
 
 def test_the_interior_point_method_ends_where_rounding_ends_it():

@@ -536,6 +536,18 @@ def test_a_stream():
         labels.partial_fit(X, y[:, None] == np.arange(9))
 
 
+def test_labels_a_row_stay_one_or_several():
+    X, y = IRIS
+    members = y[:, None] == np.arange(3)
+    for first, then in [(y, members), (members, y)]:
+        stream = quick().partial_fit(X, first, classes=[0, 1, 2])
+        fitted = quick(warm_start=True).fit(X, first)
+        for call in (stream.partial_fit, fitted.fit):
+            with pytest.raises(ValueError, match="but the rows before had"):
+                call(X, then)
+        assert stream.predict(X).shape == fitted.predict(X).shape == first.shape
+
+
 def test_a_given_dictionary_stays_on_a_stream():
     X, y = DIGITS
     D = some_dictionary(64, 20)

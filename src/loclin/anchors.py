@@ -57,7 +57,7 @@ def clipped(name: str, value: int, limit: int, reason: str) -> int:
     """Return min(value, limit), with a warning that says the number used."""
     if value <= limit:
         return int(value)
-    warnings.warn(f"{name}={value} is too large: {reason}. Using {name}={limit}.", stacklevel=3)
+    warnings.warn(f"{name}={value} is too large: {reason}. Using {name}={limit}.", stacklevel=4)
     return int(limit)
 
 

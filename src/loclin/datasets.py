@@ -23,6 +23,9 @@ from sklearn.utils import Bunch, check_random_state, check_scalar
 
 __all__ = ["Dataset", "load", "make_gaussian_line", "make_sine", "make_xor", "names"]
 
+_DAMAGED = (
+    KeyError, TypeError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 _Seed = int | np.random.RandomState | None
 _Labelled = tuple[np.ndarray, np.ndarray]
 _Matrix: TypeAlias = np.ndarray | csr_matrix
@@ -188,7 +191,7 @@ def _from_folder(name: str, facts: _Facts, path: Path) -> Dataset:
             X, y = _rows(file, "_train" if split else "")
             X_test, y_test = _rows(file, "_test") if split else (None, None)
             classes = tuple(map(str, file["classes"])) if "classes" in file else None
-    except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except _DAMAGED as error:
         raise ValueError(f"{path} is not as loclin.datasets.load describes: {error}") from error
     about = f"{facts.about}; {_split_note(len(y), 0 if y_test is None else len(y_test))}"
     return Dataset(name, X, y, X_test, y_test, None, classes, about, "folder")

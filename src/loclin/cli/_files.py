@@ -87,7 +87,7 @@ def _kind(path: Path) -> str:
         if kind is None or (packed and kind in ("npz", "parquet")):
             raise InputError(
                 f"{path}: unknown kind of file; its name must end in "
-                ".csv, .tsv, .svm, .libsvm, .svmlight, .txt (each also with .gz or .bz2), "
+                ".csv, .tsv, .svm, .libsvm, .svmlight, .txt (each also with .gz, .bz2 or .xz), "
                 ".npz or .parquet"
             )
         if not path.exists():

@@ -19,6 +19,7 @@ from loclin.anchors import RandomState, check_anchors, make_anchors, row_blocks,
 from loclin.codings._base import AnchorCoding
 from loclin.codings._lcc_kernels import code_rows
 from loclin.engine.data import Floats, Matrix, is_sparse
+from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import check_number
 
 _STEPS = 10  # per anchor, for a row: 3 sufficed for thousands of random problems
@@ -106,6 +107,7 @@ class LocalCoordinateCoding(AnchorCoding):
         self.anchors = anchors
         self.random_state = random_state
 
+    @atomic
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn the anchors.
 

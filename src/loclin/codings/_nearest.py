@@ -23,6 +23,7 @@ from loclin.anchors import (
 )
 from loclin.codings._base import AnchorCoding
 from loclin.engine.data import Floats, Matrix
+from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import check_number
 
 
@@ -46,6 +47,7 @@ class NearestCoding(AnchorCoding):
     def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
         """Weights (n, k) of the k nearest anchors, from their squared distances; sums of one."""
 
+    @atomic
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Find the anchors.
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.anchors import RandomState, anchor_planes, clipped
 from loclin.codings._base import Coding
 from loclin.engine.data import Floats, Matrix
+from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import check_flag, check_number, check_option
 
 _MOST = 40  # planes, where their number is ours
@@ -38,8 +39,8 @@ class OrthogonalCoding(Coding):
         How many vectors; None for as many as the rank of X, "auto" for these but at most 40. Fewer
         are faster (published figures are with 90 on MNIST, 80 on USPS, 16 on LETTER).
     per_class : bool, default=False
-        Learn one set of planes on the rows of each class (C-OCC); the codes stand side by side,
-        class by class, each normalised on its own.
+        Learn one set of planes on the rows of each class (C-OCC), `n_planes` of each or as many as
+        its rank; the codes stand side by side, class by class, each normalised on its own.
     random_state : int, RandomState instance or None, default=None
         Start of the iterations, for a large sparse X.
     whiten : bool, default=True
@@ -80,6 +81,7 @@ class OrthogonalCoding(Coding):
         self.norm = norm
         self.random_state = random_state
 
+    @atomic
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Find the planes.
 
@@ -133,9 +135,9 @@ class OrthogonalCoding(Coding):
         if not len(self.planes_):
             raise ValueError("X is zero everywhere; orthogonal coding needs rows that are not.")
         if not (auto or self.n_planes is None):
-            least = int(self.n_planes_.min())
-            whose = "the smallest rank of a class" if self.per_class else "the rank of X"
-            clipped("n_planes", most, least, f"{whose} is {least}")
+            largest = int(self.n_planes_.max())
+            whose = "the largest rank of a class" if self.per_class else "the rank of X"
+            clipped("n_planes", most, largest, f"{whose} is {largest}")
         self._n_features_out = len(self.planes_)
         return self
 

@@ -17,6 +17,7 @@ from loclin.anchors import anchor_planes, clipped, nearest_anchors
 from loclin.codings._base import AnchorCoding, Coding
 from loclin.codings._lcc import LocalCoordinateCoding
 from loclin.engine.data import Floats, Labels, Matrix, is_sparse
+from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import check_number
 
 _MOST_ROWS = 1000  # near an anchor; more hardly turn its tangents
@@ -78,6 +79,7 @@ class TangentCoding(Coding):
         self.n_tangents = n_tangents
         self.scale = scale
 
+    @atomic
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Fit the coding, and find the tangents.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from typing import Any
 
@@ -21,7 +22,7 @@ def check_kinds(estimators: Any) -> None:
     """Raise where `estimators` is neither None nor a list of classifiers of this package."""
     if estimators is None:
         return
-    kinds = list(estimators)
+    kinds = list(estimators) if isinstance(estimators, Iterable) else []
     if not kinds or not all(isinstance(kind, LocallyLinearClassifier) for kind in kinds):
         raise ValueError(
             f"estimators={estimators!r} is not valid; give a list of unfitted classifiers of "

@@ -43,6 +43,7 @@ from loclin.fitting.targets import (
     class_weights,
     classes_of_stream,
     find_classes,
+    has_several,
     in_classes,
     labels_or_indicator,
 )
@@ -96,6 +97,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     _kept: Any = None  # what a fit that goes on needs besides the attributes
     _stream: StreamProcedure | None = None
     _unfinished: np.random.Generator | None = None  # of a fit that a checkpoint has cut off
+    _split_seed: int | None = None  # of its rows held out
 
     # What a model supplies.
 
@@ -167,7 +169,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
                 f"With warm_start=True, y must have the classes of the earlier fit "
                 f"({old_classes}), got {classes}. Set warm_start=False to start afresh."
             )
-        self.classes_, self._multilabel = classes, labels.ndim == 2
+        self.classes_ = classes
+        self._multilabel = has_several(labels, self._multilabel if continued else None)
         self._stream, self._mean_weight = None, RunningMean()
         rng = deepcopy(self._unfinished) or self._generator()
         rows = weigh(data, labels, self._class_weights(labels), sample_weight)
@@ -177,7 +180,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
             self.__dict__.update(chosen_metric(self, rows))
         held_out = None
         if self.early_stopping:
-            rows, held_out = hold_out(rows, self.validation_fraction, self._seed())
+            if self._unfinished is None or self._split_seed is None:
+                self._split_seed = self._seed()
+            rows, held_out = hold_out(rows, self.validation_fraction, self._split_seed)
         seen = {
             "X": rows.X,
             "y": lambda: rows.y if self._multilabel else self.classes_[rows.y],
@@ -232,7 +237,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         self.classes_ = classes_of_stream(classes, None if first else self.classes_)
         data, target = self._validate_rows(X, y, reset=first)
         labels = in_classes(target, self.classes_)
-        self._multilabel = labels.ndim == 2
+        self._multilabel = has_several(labels, None if first else self._multilabel)
         rows = weigh(data, labels, self._class_weights(None), sample_weight, unit=False)
         if len(rows.y):
             self._mean_weight = self._mean_weight.after(rows.weights)

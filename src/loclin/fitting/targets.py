@@ -37,14 +37,18 @@ def check_one_type(labels: NDArray[Any], name: str = "y") -> None:
     """Raise TypeError where labels cannot be sorted: numbers beside strings, None beside either."""
     if labels.dtype != object:
         return
-    numeric = int, float, np.number, np.bool_
-    kinds = {"numbers" if issubclass(kind, numeric) else kind.__name__ for kind in
-             {type(label) for label in labels.ravel()}}  # fmt: skip
+    kinds = {_kind(type(label)) for label in labels.ravel()}
     if len(kinds) > 1:
         raise TypeError(
             f"{name} mixes labels of the types {' and '.join(sorted(kinds))}. Make them all "
             f"strings or all integers, for example with np.asarray({name}).astype(str)."
         )
+
+
+def _kind(of_label: type) -> str:
+    if issubclass(of_label, int | float | np.number | np.bool_):
+        return "numbers"
+    return "str" if issubclass(of_label, str) else of_label.__name__
 
 
 def n_scorers(classes: NDArray[Any]) -> int:
@@ -98,6 +102,24 @@ def in_classes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
             "Name every class in the first call of partial_fit."
         )
     return np.searchsorted(classes, y)
+
+
+def has_several(y: NDArray[Any], before: bool | None = None) -> bool:
+    """Tell whether y has several labels a row.
+
+    Raises
+    ------
+    ValueError
+        If it was otherwise in the rows `before` that a fit or a stream goes on from.
+    """
+    several = y.ndim == 2
+    if before is not None and several != before:
+        have, had = ("several labels", "one") if several else ("one label", "several")
+        raise ValueError(
+            f"y has {have} a row, but the rows before had {had}. Give y in the same form, or start "
+            "afresh."
+        )
+    return several
 
 
 def share_right(found: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
@@ -154,7 +176,7 @@ def classes_of_stream(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any
             "classes is needed at the first call of partial_fit: all labels that will ever "
             "come, for example classes=np.unique(y_all)."
         )
-    given = np.asarray(classes, dtype=object if isinstance(classes, list) else None)
+    given = np.asarray(classes, dtype=object if isinstance(classes, list | tuple) else None)
     check_one_type(given, "classes")
     found: NDArray[Any] = np.unique(np.asarray(classes))
     if len(found) < 2:

@@ -174,7 +174,7 @@ class L3MClassifier(LocallyLinearClassifier):
     _passes = PASSES  # of a round
     _scores_tell_finite = True
     _multiplies_features = True
-    _alpha_unit = 0.4  # by cross-validation (docs/design.md)
+    _alpha_unit = 0.4  # by cross-validation (docs/notes/l3m.md)
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from loclin.anchors import distinct_centres
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.rounds import Rounds
@@ -20,7 +21,7 @@ from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
-from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes, fitted_kmeans
+from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes
 from loclin.projections import dual_exponent
 
 
@@ -141,8 +142,8 @@ class ML3Classifier(LocallyLinearClassifier):
     alpha_ : float
         The L2 strength used.
     feature_weights_ : ndarray of shape (n_features,)
-        What features count, the root of the metric's diagonal; not with ``metric=None``. Rows have
-        the same mean squared norm with it as without.
+        What features count, the root of the metric's diagonal; not with ``metric=None``, nor on a
+        stream with "auto". Rows have the same mean squared norm with it as without.
     metric_ : ndarray of shape (n_features, n_features)
         Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``.
     temperature_ : float or None
@@ -302,8 +303,9 @@ class ML3Classifier(LocallyLinearClassifier):
         if isinstance(self.init, str):
             if self.init == "random":
                 return lambda X, rng: random_codes(rng, X.shape[0], m, p, X.dtype)
-            means = fitted_kmeans(rounds.some().X, m, rng)
-            return lambda X, rng: cluster_codes(means, X, m)
+            X = rounds.some().X
+            centres = distinct_centres(X, min(m, X.shape[0]), int(rng.integers(2**31 - 1)))
+            return lambda X, rng: cluster_codes(X, centres, m)
         some = rounds.some()
         coding = fitted_coding(self.init, some.X, self.classes_[some.y], rng)
         n_codes = encode(coding, some.X[:1]).shape[-1]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
+from loclin.anchors import nearest_anchors
 from loclin.engine.averaging import DescentModels
 from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.procedure import Descent
@@ -115,18 +115,8 @@ class CCCPStream(Stream):
         return objective
 
 
-def fitted_kmeans(X: Matrix, n_models: int, rng: np.random.Generator) -> Any:
-    """Return k-means, fitted to the rows (at most one cluster a row)."""
-    from sklearn.cluster import KMeans, MiniBatchKMeans
-
-    n = X.shape[0]
-    kind = KMeans if n <= 10_000 else MiniBatchKMeans
-    means = kind(n_clusters=min(n_models, n), n_init=1, random_state=int(rng.integers(2**31 - 1)))
-    return means.fit(X)
-
-
-def cluster_codes(means: Any, X: Matrix, n_models: int) -> Floats:
-    """Return one-hot codes of rows by their clusters."""
+def cluster_codes(X: Matrix, centres: Floats, n_models: int) -> Floats:
+    """Return one-hot codes of rows by the nearest of at most `n_models` centres."""
     codes = np.zeros((X.shape[0], n_models), X.dtype)
-    codes[np.arange(len(codes)), means.predict(X)] = 1
+    codes[np.arange(len(codes)), nearest_anchors(X, centres, 1)[0][:, 0]] = 1
     return codes

@@ -159,8 +159,8 @@ class SAPLClassifier(LocallyLinearClassifier):
         Zeros.
     alpha_ : float
     feature_weights_ : ndarray of shape (n_features,)
-        What features count, the root of the metric's diagonal; not with ``metric=None``. Rows have
-        the same mean squared norm with it as without.
+        What features count, the root of the metric's diagonal; not with ``metric=None``, nor on a
+        stream with "auto". Rows have the same mean squared norm with it as without.
     metric_ : ndarray of shape (n_features, n_features)
         Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``.
     temperature_ : float or None
