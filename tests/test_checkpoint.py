@@ -86,7 +86,7 @@ def test_a_fit_goes_on_from_its_checkpoint(name, path):
     whole = clone(model).fit(X, y)
     again = cut_off(model, path, after=6, every=4)
     assert again.n_iter_ == 4
-    assert again.score(X, y) > 0.3
+    assert np.isfinite(again.decision_function(X)).all()
     again.fit(X, y)
     assert again.n_iter_ == len(again.objective_) == whole.n_iter_
     assert again.get_params() == whole.get_params()
