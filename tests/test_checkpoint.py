@@ -33,6 +33,7 @@ SAME = {
     "llsvm": loclin.LLSVMClassifier(**SHORT),
     "l3m": loclin.L3MClassifier(3, alpha="scale", max_iter=8, random_state=0),
     "l3m online": loclin.L3MClassifier(3, solver="online", **FEW),
+    "ussvm": loclin.USSVMClassifier(6, beta="scale", max_iter=12, tol=0, random_state=0),
 }
 NEAR = {
     "dual": loclin.LLSVMClassifier(solver="dual_cd", **FEW | {"tol": 1e-9}),
@@ -40,7 +41,6 @@ NEAR = {
     "ldkl": loclin.LDKLClassifier(2, **SHORT),
     "lmkl": loclin.LMKLClassifier(3, **SHORT),
     "sapl": loclin.SAPLClassifier(10, 3, **SHORT),
-    "ussvm": loclin.USSVMClassifier(6, beta="scale", max_iter=12, tol=0, random_state=0),
 }
 CONVERGES = "ignore::sklearn.exceptions.ConvergenceWarning"
 

@@ -22,6 +22,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option, check_unchanged
 from loclin.fitting.rows import can_hold_out, hold_out
 from loclin.fitting.strength import check_strength
+from loclin.fitting.targets import n_scorers
 from loclin.fitting.trials import Trial
 from loclin.l3m.convex import ConvexFit, Problem
 from loclin.l3m.models import RegionalModels
@@ -256,7 +257,7 @@ class L3MClassifier(LocallyLinearClassifier):
 
     @property
     def _n_scorers(self) -> int:
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
+        return n_scorers(self.classes_)
 
     @property
     def _models(self) -> RegionalModels:

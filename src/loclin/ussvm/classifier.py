@@ -182,6 +182,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     _takes_indicator = True
     _strength_name = "beta"
+    _unit: float = 0.0  # of the precomputed features, at the start of the descent
     dictionary_: NDArray[np.floating]  # shape: (d, A)
     codes_: sparse.csr_matrix  # shape: (s, A)
 
@@ -306,13 +307,14 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             codes = np.zeros((n_scorers, len(atoms)), atoms.dtype)
             intercept = np.zeros(n_scorers, atoms.dtype)
         check_n_nonzero(self.n_nonzero, len(atoms))
-        unit = root_mean_square(rows.X @ atoms.T)
+        if not (continued and self._unit):
+            self._unit = root_mean_square(rows.X @ atoms.T)
         descent = DictionaryDescent(
             atoms,
             codes,
             intercept,
-            unit,
-            self._penalty(unit, len(rows.y)),
+            self._unit,
+            self._penalty(self._unit, len(rows.y)),
             code_lr=code_lr,
             atom_lr=self.atom_lr if self.dictionary is None else 0.0,
             block_iter=self.block_iter,
@@ -455,7 +457,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         check_consistent_length(P, target)
         classes, labels = find_classes(target)
         rows = weigh(P, labels, None, sample_weight)
-        signs = signs_of(rows.y, 1 if len(classes) == 2 else len(classes))
+        signs = signs_of(rows.y, n_scorers(classes))
         solver = self._solver(self._penalty(root_mean_square(rows.X), len(rows.y)))
         problems = solver.problems(rows.X, self.dictionary_, signs, rows.weights)
         return solver.solve(problems, self.dictionary_)
