@@ -177,8 +177,8 @@ def test_pulls_that_cancel_may_still_turn_an_anchor(kind):
 class PlainSAPL:
     """Algorithm 1, row by row or batch by batch; derivatives by the chain rule."""
 
-    def __init__(self, case, rates):
-        self.case, self.rates, self.t, self.iterates = case, rates, 5.0, []
+    def __init__(self, case, rates, pace):
+        self.case, self.rates, self.pace, self.t, self.iterates = case, rates, pace, 5.0, []
         self.W, self.b, self.V, self.log = (part.copy() for part in case.start)
         self.history = np.zeros(M + 1)
 
@@ -205,7 +205,8 @@ class PlainSAPL:
             total += loss
             self.W = (1 - len(found) / self.t) * self.W - by_W / (0.3 * self.t)
             self.b = self.b - by_b / (0.3 * self.t)
-            self.history += np.append(np.sum(by_V**2, axis=1), by_log**2)
+            squares = np.append(np.sum(by_V**2, axis=1), by_log**2)
+            self.history += squares if at_rest else self.pace * squares
             if not at_rest:
                 lengths = np.sqrt(self.history + 1e-99)
                 self.V = self.V - self.rates[0] * reach * by_V / lengths[:-1, None]
@@ -215,12 +216,13 @@ class PlainSAPL:
 
 
 @each(kind=KINDS, weights=WEIGHTS, loss=["hinge", "logistic"], n_classes=[2, 3], batch=[1, 7],
-      how=[(2, False, 9), (0, True, 9), (1, False, 1)])  # fmt: skip
+      how=[(2, False, 9, 3.0), (0, True, 9, 1.0), (1, False, 1, 1.0)])  # fmt: skip
 def test_algorithm_1(kind, weights, loss, n_classes, batch, how):
-    n_start, learned, average_from = how
+    n_start, learned, average_from, pace = how
     case = Problem(kind, weights, n_classes, loss, n_start, (0.4, 0.2 * learned),
                    batch=batch, scale=0.0 if n_start else 0.5)  # fmt: skip
-    plain = PlainSAPL(case, (0.4, 0.2 * learned))
+    plain = PlainSAPL(case, (0.4, 0.2 * learned), pace)
+    case.solver.coder.pace = pace
     ours, rng = np.random.default_rng(7), np.random.default_rng(7)
     for i in range(3):
         got = case.solver.iterate(*case.seen, ours, average=i >= average_from)

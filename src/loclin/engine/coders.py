@@ -89,6 +89,9 @@ class Coder(ABC):
     """Attributes that it learns, with their power of the features' unit, in the order of `current`;
     only where the metric of a stream may move."""
 
+    pace = 1.0
+    """Rows that each row counts as, as far as falling steps go."""
+
     scores_all_models = True
     """Whether all models of all scorers may be scored by one product."""
 

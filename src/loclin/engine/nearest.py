@@ -1,7 +1,8 @@
 """Compiled selection of the nearest anchors from the products of anchors and rows.
 
-Rows run along the last axis, so that every step is the same for many of them: vector operations,
-without branches to mispredict.
+Rows run along the last axis, so that most steps are the same for many of them: vector operations,
+without branches to mispredict. Many anchors are taken in groups: the k nearest are in the k groups
+whose nearest ones are nearest, and only these are looked through, row by row.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from loclin.engine.jit import inner, jit
 
+_LEAST_GROUP = 4  # anchors: smaller groups save less than looking through them costs
 _BYTES = 256  # of a number of all rows that are looked at together: products stay in the cache
 
 
@@ -23,34 +25,70 @@ def rows_together(products):
 
 @inner
 def nearest_room(products, k):
-    """Make room for `nearest`: numbers and columns of the k nearest, and of the anchor in hand."""
+    """Make room for `nearest`: numbers and columns of the k nearest, of what is in hand, groups."""
     n, dtype = rows_together(products), products.dtype
-    return np.empty((k, n), dtype), np.empty((k, n), dtype), np.empty(n, dtype), np.empty(n, dtype)
+    numbers, columns = np.empty((k, n), dtype), np.empty((k, n), dtype)
+    return numbers, columns, np.empty(n, dtype), np.empty(n, dtype), np.empty(k, np.int64)
 
 
 @inner
 def nearest(squares, products, first, last, room):
     """Find the columns of the k least ``squares - 2 products``, nearest first, and these numbers.
 
-    `products` is (m, n), of which the rows ``first .. last - 1`` count, at most `rows_together`.
-    Anchors are inserted one by one, the last one first: of equally near ones, the smaller column
-    stays in front. Columns are written as floating numbers: all parts of a vector have one size.
+    `products` is (m, n), of which the rows ``first .. last - 1`` count, at most `rows_together`. Of
+    equally near anchors, the one with the smaller column is in front. Columns are written as
+    floating numbers: all parts of a vector have one size.
     """
-    keys, columns, key, column = room
+    keys, columns, key, column, groups = room
+    m, k, n = squares.shape[0], keys.shape[0], last - first
+    size = int(math.sqrt(m / k))
+    size = size if size >= _LEAST_GROUP else 1
     keys[:] = math.inf
     columns[:] = 0
-    for j in range(squares.shape[0] - 1, -1, -1):
-        for i in range(last - first):
-            key[i] = squares[j] - 2 * products[j, first + i]
-            column[i] = j
-        for e in range(keys.shape[0]):
-            for i in range(last - first):
-                kept, at, new, new_at = keys[e, i], columns[e, i], key[i], column[i]
-                before = new <= kept
-                columns[e, i] = new_at if before else at
-                column[i] = at if before else new_at
-                keys[e, i] = new if new < kept else kept
-                key[i] = kept if new < kept else new
+    for group in range((m - 1) // size, -1, -1):
+        key[:] = math.inf
+        column[:] = group
+        for j in range(group * size, min(m, group * size + size)):
+            for i in range(n):
+                new = squares[j] - products.dtype.type(2) * products[j, first + i]
+                key[i] = new if new < key[i] else key[i]
+        _insert(key, column, n, keys, columns)
+    if size > 1:
+        for i in range(n):
+            most = keys[k - 1, i]
+            for e in range(k):
+                groups[e] = int(columns[e, i])
+                keys[e, i], columns[e, i] = math.inf, 0
+            for group in groups:
+                for j in range(group * size, min(m, group * size + size)):
+                    new = squares[j] - products.dtype.type(2) * products[j, first + i]
+                    if new <= most:
+                        _insert_one(new, j, keys[:, i], columns[:, i])
+
+
+@inner
+def _insert(key, column, n, keys, columns):
+    """Insert a number and its column into those of each row; equal ones go to the front."""
+    for e in range(keys.shape[0]):
+        for i in range(n):
+            kept, at, new, new_at = keys[e, i], columns[e, i], key[i], column[i]
+            before = new <= kept
+            columns[e, i] = new_at if before else at
+            column[i] = at if before else new_at
+            keys[e, i] = new if new < kept else kept
+            key[i] = kept if new < kept else new
+
+
+@inner
+def _insert_one(new, j, keys, columns):
+    """Insert a number and its column into those of one row."""
+    e = keys.shape[0]
+    while e > 0 and (new < keys[e - 1] or (new == keys[e - 1] and j < columns[e - 1])):
+        e -= 1
+        if e + 1 < keys.shape[0]:
+            keys[e + 1], columns[e + 1] = keys[e], columns[e]
+    if e < keys.shape[0]:
+        keys[e], columns[e] = new, j
 
 
 @jit
@@ -62,7 +100,7 @@ def nearest_rows(products, squares, anchor_squares, rounding, indices, distances
     """
     n, k = indices.shape
     room = nearest_room(products, k)
-    keys, columns, _, _ = room
+    keys, columns = room[:2]
     step = rows_together(products)
     for first in range(0, n, step):
         last = min(n, first + step)

@@ -155,6 +155,7 @@ class SGDFit(Descent):
         self.seen = seen if rounds.n_rows is None else None
         self.t_start = solver.t
         solver.t += rounds.passed * rounds.pace
+        solver.coder.pace = rounds.pace
 
     @property
     def products(self) -> float:

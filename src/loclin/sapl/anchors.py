@@ -116,6 +116,7 @@ class LearnedAnchors(Coder):
             bandwidth=self.bandwidth,
             rates=rates,
             history=self.history,
+            pace=self.pace if moves else 1.0,
             gradient=np.zeros_like(V),
             pulls=np.empty(n * k, dtype),
             buffer=np.empty((0 if by_feature else batch_size, d), dtype),

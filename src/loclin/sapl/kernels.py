@@ -39,6 +39,7 @@ class MovingAnchors(NamedTuple):
     bandwidth: NDArray  # shape: (1,)
     rates: NDArray  # shape: (2,), step of an anchor, a length; step of the bandwidth's logarithm
     history: NDArray  # shape: (m + 1,), AdaGrad: squared gradients of the anchors, of the logarithm
+    pace: float  # gradients that each counts as there
     gradient: NDArray  # shape of V
     pulls: NDArray  # shape: (n k,), like the values of the codes
     buffer: NDArray  # shape: (batch, d) for dense rows
@@ -101,7 +102,7 @@ def _write_soft_assignment(coder, rows):
         products = anchors.products.reshape(-1)[: m * n].reshape((m, n))
         multiply_anchors(anchors.X, rows, anchors, products)
         room, step = nearest_room(products, k), rows_together(products)
-        keys, nearest_columns, _, _ = room
+        keys, nearest_columns = room[:2]
         for first in range(0, n, step):
             last = min(n, first + step)
             nearest(anchors.squares, products, first, last, room)
@@ -193,7 +194,7 @@ def _move_anchors(coder, rows, slopes, responses):
                 add_code(anchors.X, rows[i], anchors.buffer, i, pulls, 0, 0, anchors.gradient, 1)
         descend(anchors.X, rows, anchors, total)
         if of_bandwidth**2 > 0:
-            anchors.history[m] += of_bandwidth**2
+            anchors.history[m] += anchors.pace * of_bandwidth**2
             step = anchors.rates[1] * of_bandwidth / math.sqrt(anchors.history[m])
             anchors.bandwidth[0] *= math.exp(step)
 
@@ -247,7 +248,7 @@ def _descend(X, rows, anchors, total):
                 for f in range(V.shape[1]):
                     G[j, f] = unit * (G[j, f] - total[j] * V[j, f])
                     length += G[j, f] * G[j, f]
-                history[j] += length
+                history[j] += anchors.pace * length
                 if length > 0 and history[j] > least:
                     step = V.dtype.type(anchors.rates[0] / math.sqrt(history[j]))
                     square = V.dtype.type(0)
@@ -272,7 +273,7 @@ def _descend(X, rows, anchors, total):
         for j in range(m):  # lengths are those of the other features, until the last loop
             lengths[j] = max(0.0, lengths[j])
             squares[j] = unit**2 * (squares[j] + (total[j] * scales[j]) ** 2 * lengths[j])
-            anchors.history[j] += squares[j]
+            anchors.history[j] += anchors.pace * squares[j]
             if squares[j] > 0 and anchors.history[j] > least:
                 step = unit * anchors.rates[0] / math.sqrt(anchors.history[j])
                 scales[j] *= 1 - step * total[j]
