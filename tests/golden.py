@@ -86,7 +86,7 @@ def make(model: str) -> Any:
             ),
             "dual-by-class": lambda: loclin.LLSVMClassifier(planes(per_class=True), **dual),
             "dual-competing": lambda: loclin.LLSVMClassifier(
-                soft(), multi_class="crammer_singer", **dual | {"max_iter": 500, "tol": 1e-7}
+                soft(), multi_class="crammer_singer", **dual | {"max_iter": 3000, "tol": 1e-7}
             ),
             "dual-constant": lambda: loclin.LLSVMClassifier(soft(), weights="constant", **dual),
         },
