@@ -6,7 +6,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -98,6 +98,25 @@ def test_scikit_learn_checks(estimator, check, request):
         request.getfixturevalue("told_by_its_own_rows")
         request.getfixturevalue("no_metric")
     check(estimator)
+
+
+# They solve, or evaluate kernels, when they predict, as scikit-learn's neighbours and SVC do.
+LAZY = loclin.SVMKNNClassifier, loclin.KernelLMKLClassifier
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
+@pytest.mark.parametrize("estimator", [e for e in ESTIMATORS if not isinstance(e, LAZY)], ids=repr)
+def test_predictions_do_not_read_parameters(estimator):
+    X, y = load_iris(return_X_y=True)
+    X = X - X.mean(axis=0)
+    model = clone(estimator).fit(X, y)
+    scores, (coef, intercept) = model.decision_function(X), model.local_model(X)
+    for name in model.get_params(deep=False):
+        setattr(model, name, object())
+    np.testing.assert_array_equal(model.decision_function(X), scores)
+    np.testing.assert_array_equal(model.local_model(X)[0], coef)
+    np.testing.assert_array_equal(model.local_model(X)[1], intercept)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
