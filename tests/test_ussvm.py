@@ -536,6 +536,19 @@ def test_a_stream():
         labels.partial_fit(X, y[:, None] == np.arange(9))
 
 
+def test_what_goes_on_keeps_its_penalty():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 5))  # its atoms shrink
+    y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1] ** 2, [0.3, 1.2])
+    model = quick(beta="scale", max_iter=4, tol=0, warm_start=True)
+    with pytest.warns(ConvergenceWarning):
+        before = model.fit(X, y).beta_, model.objective_[-1]
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert model.beta_ == before[0]
+    assert model.objective_[0] < 1.5 * before[1]
+
+
 def test_labels_a_row_stay_one_or_several():
     X, y = IRIS
     members = y[:, None] == np.arange(3)

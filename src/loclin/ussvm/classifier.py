@@ -271,7 +271,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         if given is not None:
             check_n_nonzero(self.n_nonzero, given.shape[1])
             P = rows.X @ given
-            solver = self._solver(self._penalty(root_mean_square(P), len(P)))
+            self._unit = root_mean_square(P)
+            solver = self._solver(self._penalty(self._unit, len(P)))
             return CodesFit(solver, P, given, self._signs(rows.y), rows.weights)
         descent = self._descent(rows, rng, continued, self.code_lr)
         solver = self._solver(descent.penalty)
