@@ -1,13 +1,17 @@
 """Many rows: an iteration takes a round of them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from loclin import LLSVMClassifier, ML3Classifier, SAPLClassifier
 from loclin.codings import SoftAssignmentCoding
+from loclin.engine.coders import Given
 from loclin.engine.data import Rows
 from loclin.engine.rounds import Rounds
+from loclin.engine.sgd import SGDFit
 from loclin.fitting.rows import hold_out, weigh
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
@@ -142,3 +146,11 @@ def test_parts_held_out_and_learned_weigh_1_in_the_mean():
         assert part.weights.mean() == pytest.approx(1)
         ratios = part.weights / rows.weights[part.origin]
         np.testing.assert_allclose(ratios, ratios[0])
+
+
+@pytest.mark.parametrize(("n_rows", "pace"), [(None, 1.0), (50, 1.2), (12, 5.0), (1, 5.0)])
+def test_a_coder_keeps_pace_with_the_models_up_to_five(n_rows, pace):
+    rows = Rows(np.zeros((120, 1)), np.zeros(120, np.int32), np.ones(120))
+    solver = SimpleNamespace(t=0.0, coder=Given())
+    SGDFit(solver, Rounds(rows, n_rows, np.random.default_rng(0)), None, None)
+    assert solver.coder.pace == pace
