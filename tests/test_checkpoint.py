@@ -86,6 +86,7 @@ def test_a_fit_goes_on_from_its_checkpoint(name, path):
     whole = clone(model).fit(X, y)
     again = cut_off(model, path, after=6, every=4)
     assert again.n_iter_ == 4
+    assert again.score(X, y) > 0.3 or name == "ussvm"  # which is linear, and learns nothing here
     assert np.isfinite(again.decision_function(X)).all()
     again.fit(X, y)
     assert again.n_iter_ == len(again.objective_) == whole.n_iter_
@@ -109,8 +110,17 @@ def test_a_plateau_is_where_it_was(after, path):
 
 
 @needs_callbacks
-@pytest.mark.parametrize("random_state", [0, None])
-def test_rows_held_out_and_alpha_are_those_of_before(random_state, path, monkeypatch):
+def test_rows_held_out_and_alpha_are_those_of_before(path):
+    model = loclin.ML3Classifier(2, max_iter=8, early_stopping=True, random_state=0)
+    whole = clone(model).fit(X, y)
+    again = cut_off(model, path, after=4, every=2).fit(X, y)
+    assert again.alpha_ == whole.alpha_
+    assert again.validation_scores_[:4] == whole.validation_scores_[:4]
+    assert len(again.validation_scores_) == again.n_iter_
+
+
+@needs_callbacks
+def test_rows_held_out_are_those_of_before_without_a_seed(path, monkeypatch):
     held_out = []
 
     def remember(*args):
@@ -119,13 +129,10 @@ def test_rows_held_out_and_alpha_are_those_of_before(random_state, path, monkeyp
         return parts
 
     monkeypatch.setattr("loclin.fitting.base.hold_out", remember)
-    model = loclin.ML3Classifier(2, max_iter=8, early_stopping=True, random_state=random_state)
+    model = loclin.ML3Classifier(2, max_iter=8, early_stopping=True)
     before = cut_off(model, path, after=4, every=2)
-    again = loclin.io.load(path).fit(X, y)
+    assert before.fit(X, y).n_iter_ == len(before.validation_scores_)
     np.testing.assert_array_equal(*held_out)
-    assert again.alpha_ == before.alpha_
-    assert again.validation_scores_[:4] == before.validation_scores_
-    assert len(again.validation_scores_) == again.n_iter_
 
 
 @needs_callbacks

@@ -274,6 +274,7 @@ def test_too_many_planes_are_clipped_with_one_warning(per_class):
     with pytest.warns(UserWarning, match="Using n_planes=4") as caught:
         coding = OrthogonalCoding(9, per_class=per_class).fit(X, y)
     assert len(caught) == 1
+    assert caught[0].filename == __file__
     assert coding.n_planes_.tolist() == [4] * (1 + per_class)
 
 

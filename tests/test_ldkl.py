@@ -228,8 +228,12 @@ def test_it_learns_what_one_linear_model_cannot(kind):
 
 def test_many_classes_share_the_tree():
     X, y = load_digits(return_X_y=True)
-    model = LDKLClassifier(4).fit(X[:1200] / 16, y[:1200])
-    assert model.score(X[1200:] / 16, y[1200:]) > 0.9  # eight seeds: 0.918 to 0.951
+    models = [
+        LDKLClassifier(4, random_state=seed).fit(X[:1200] / 16, y[:1200]) for seed in range(3)
+    ]
+    scores = [model.score(X[1200:] / 16, y[1200:]) for model in models]
+    assert np.mean(scores) > 0.91  # of eight seeds 0.918 to 0.951, 0.933 in the mean
+    model = models[0]
     assert model.local_weights(X[:5]).shape == (5, 31)
 
 

@@ -148,7 +148,9 @@ def test_parts_held_out_and_learned_weigh_1_in_the_mean():
         np.testing.assert_allclose(ratios, ratios[0])
 
 
-@pytest.mark.parametrize(("n_rows", "pace"), [(None, 1.0), (50, 1.2), (12, 5.0), (1, 5.0)])
+@pytest.mark.parametrize(
+    ("n_rows", "pace"), [(None, 1.0), (100, 1.0), (50, 1.2), (12, 5.0), (1, 5.0)]
+)
 def test_a_coder_keeps_pace_with_the_models_up_to_five(n_rows, pace):
     rows = Rows(np.zeros((120, 1)), np.zeros(120, np.int32), np.ones(120))
     solver = SimpleNamespace(t=0.0, coder=Given())

@@ -31,9 +31,9 @@ from loclin.engine.streams import Stream
 
 # Rows that are coded at once, where all need not be.
 _BLOCK = 10_000
-# Rows that each counts as, at most, as far as the coder's steps go: with 50, that of 10^7 rows,
+# Rows that each counts as at most, as far as the coder's steps go: with 50, the pace of 10^7 rows,
 # anchors come to rest too early.
-_CODER_PACE = 5.0
+_MOST_PACE = 5.0
 
 
 class SGD(AveragedWeights):
@@ -158,7 +158,7 @@ class SGDFit(Descent):
         self.seen = seen if rounds.n_rows is None else None
         self.t_start = solver.t
         solver.t += rounds.passed * rounds.pace
-        solver.coder.pace = min(rounds.pace, _CODER_PACE)
+        solver.coder.pace = min(max(1.0, rounds.pace), _MOST_PACE)
 
     @property
     def products(self) -> float:

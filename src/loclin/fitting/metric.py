@@ -23,8 +23,9 @@ from loclin.engine.streams import share_of_last
 from loclin.engine.threads import side_by_side
 from loclin.fitting.mapped import in_metric
 from loclin.fitting.probability import log_losses
+from loclin.fitting.rows import part_of
 from loclin.fitting.strength import FEW_ROWS, FOLDS
-from loclin.fitting.trials import Trial, decisions_of, part_of, short_fit
+from loclin.fitting.trials import Trial, decisions_of, short_fit
 
 ROUNDS = 4
 _WHOLE_ROUNDS = 2

@@ -25,8 +25,8 @@ from sklearn.utils.metaestimators import available_if
 from loclin.engine.data import Floats, Labels, Rows
 from loclin.engine.jit import quiet
 from loclin.engine.threads import side_by_side
-from loclin.fitting.rows import near_one
-from loclin.fitting.trials import decisions_of, part_of, short_fit
+from loclin.fitting.rows import near_one, part_of
+from loclin.fitting.trials import decisions_of, short_fit
 
 _FOLDS, _FEW_ROWS = 5, 2500  # every row is held out once, where rows are that few
 _HELD_OUT, _MOST_ROWS = 0.1, 50_000  # else so many of so many

@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from loclin.engine.codes import Intercepts
@@ -78,6 +79,11 @@ def of_mean_1(weights: Floats) -> Floats:
     return weights / weights.mean()
 
 
+def part_of(rows: Rows, some: NDArray[Any]) -> Rows:
+    """Return some of the rows, with weights of mean 1."""
+    return Rows(rows.X[some], rows.y[some], of_mean_1(rows.weights[some]), rows.places(some))
+
+
 class RunningMean(NamedTuple):
     """Mean weight of the rows of a stream so far."""
 
@@ -146,8 +152,5 @@ def hold_out(rows: Rows, fraction: float, seed: int,
             f"{needed_by} cannot hold out validation_fraction={fraction} of {len(rows.y)} rows: "
             f"{error} Give more rows or do without."
         ) from error
-    train, watched = (
-        Rows(rows.X[part], rows.y[part], of_mean_1(rows.weights[part]), rows.places(part))
-        for part in parts
-    )
+    train, watched = (part_of(rows, part) for part in parts)
     return train, watched

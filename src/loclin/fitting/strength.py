@@ -16,7 +16,8 @@ from loclin.engine.scores import block_rows
 from loclin.engine.threads import side_by_side, threads_for
 from loclin.fitting.checks import check_number
 from loclin.fitting.probability import log_losses
-from loclin.fitting.trials import Trial, decisions_of, part_of
+from loclin.fitting.rows import part_of
+from loclin.fitting.trials import Trial, decisions_of
 
 NAMES = ("auto", "scale")
 FACTORS = (0.25, 1.0, 4.0, 16.0, 64.0)

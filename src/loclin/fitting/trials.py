@@ -6,7 +6,6 @@ from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.threads import threads_for
@@ -72,12 +71,6 @@ def short_fit(model: Any, rows: Rows, n_iterations: int, seed: int) -> Any:
             procedure.iterate(average=done >= n_iterations - 2)
     fitted._adopt(procedure.result(final=True))
     return fitted
-
-
-def part_of(rows: Rows, some: NDArray[Any]) -> Rows:
-    """Return some of the rows, with weights of mean 1."""
-    weights = rows.weights[some]
-    return Rows(rows.X[some], rows.y[some], weights / weights.mean())
 
 
 def decisions_of(model: Any, X: Matrix) -> Floats:
