@@ -94,9 +94,16 @@ def settings_of(alpha, loss, batch_size, local=True, penalize_intercept=False):
                         penalize_intercept)  # fmt: skip
 
 
-def solver_from(X, s, coding, settings, anchor_lr, bandwidth_lr, n_at_rest):
-    anchors = LearnedAnchors(coding, X.dtype, anchor_lr, bandwidth_lr, n_at_rest)
+def solver_from(X, s, coding, settings, anchor_lr, bandwidth_lr, stretch_lr, n_at_rest):
+    rates = anchor_lr, bandwidth_lr, stretch_lr
+    anchors = LearnedAnchors(coding, X.dtype, *rates, n_at_rest)
     return SGD(X, s, len(anchors.V), settings, anchors)
+
+
+def spread_kept(stretch, V, centre):
+    """Stretches times what keeps the summed squared distance of the anchors to the centre."""
+    spread = np.sum((V - centre) ** 2, axis=0)
+    return stretch * np.sqrt(spread.sum() / np.sum(stretch**2 * spread))
 
 
 # Rows and a state at random: W, b, V and the logarithm of the bandwidth; the solver there.
@@ -104,7 +111,7 @@ N, D, M, K = 30, 4, 11, 3
 
 
 class Problem:
-    def __init__(self, kind, weights, n_classes, loss, n_start=0, rates=(0.0, 0.0),
+    def __init__(self, kind, weights, n_classes, loss, n_start=0, rates=(0.0, 0.0, 0.0),
                  penalized=False, batch=N, scale=0.7):  # fmt: skip
         rng = np.random.default_rng(3)
         self.Z, self.loss, self.linear = rng.normal(size=(N, D)), loss, weights == "linear"
@@ -163,12 +170,28 @@ def test_a_batch_steps_along_the_gradient(kind, weights, n_classes, loss, penali
         np.testing.assert_allclose(case.start[part] - stepped[part], step * gradient, **close)
 
 
+@each(kind=KINDS, weights=WEIGHTS, n_classes=[2, 3])
+def test_a_batch_stretches_all_anchors_along_the_gradient(kind, weights, n_classes):
+    case = Problem(kind, weights, n_classes, "logistic", rates=(0.0, 0.0, 0.5))
+    W, b, V, log = case.start
+    centre, gradient = V.mean(axis=0), np.zeros(D)
+    for f, step in product(range(D), (1e-5, -1e-5)):
+        stretched = V.copy()
+        stretched[:, f] = centre[f] + np.exp(step) * (V[:, f] - centre[f])
+        gradient[f] += case.objective(W, b, stretched, log) / (2 * step)
+    anchors = case.solver.coder
+    anchors.history[:], anchors.stretch_lr = 1e16, 1e8
+    case.solver.iterate(*case.seen, np.random.default_rng(0))
+    stretched = centre + spread_kept(np.exp(-N * gradient), V, centre) * (V - centre)
+    np.testing.assert_allclose(anchors.V, stretched, rtol=1e-6, atol=1e-8)
+
+
 @each(kind=KINDS)
 def test_pulls_that_cancel_may_still_turn_an_anchor(kind):
     # A row and its mirror image, of different classes, pull in the same direction.
     X, V = kind(np.array([[1.0, 0], [-1, 0]])), np.array([[0, 1.0], [0, -1]])
     settings = settings_of(0.1, "hinge", 2)
-    solver = solver_from(X, 1, SoftAssignmentCoding(2, 2, 1.0, V).fit(V), settings, 0.5, 0.0, 0)
+    solver = solver_from(X, 1, SoftAssignmentCoding(2, 2, 1.0, V).fit(V), settings, 0.5, 0, 0, 0)
     solver.set_models(np.zeros((1, 2, 2)), np.array([[0.5, -0.5]])).t = 10.0
     solver.iterate(X, X, np.array([1, 0], np.int32), np.ones(2), np.random.default_rng(0))
     np.testing.assert_allclose(solver.coder.V, [[0.5, 1], [-0.5, -1]])
@@ -180,7 +203,7 @@ class PlainSAPL:
     def __init__(self, case, rates, pace):
         self.case, self.rates, self.pace, self.t, self.iterates = case, rates, pace, 5.0, []
         self.W, self.b, self.V, self.log = (part.copy() for part in case.start)
-        self.history = np.zeros(M + 1)
+        self.history = np.zeros(M + 1 + D * bool(rates[2]))
 
     def gradients(self, i):
         """Loss of a row, and what it adds to the gradients by W, b, V, log bandwidth."""
@@ -198,6 +221,7 @@ class PlainSAPL:
     def run(self, order, at_rest=False):
         batch, total = self.case.settings.batch_size, 0.0
         reach = np.exp(-max(self.log[0], np.log(0.3)) / 2)  # no longer than at the start
+        centre = self.V.mean(axis=0)
         for first in range(0, N, batch):
             found = [self.gradients(i) for i in order[first : first + batch]]
             loss, by_W, by_b, by_V, by_log = (sum(parts) for parts in zip(*found, strict=True))
@@ -205,23 +229,31 @@ class PlainSAPL:
             total += loss
             self.W = (1 - len(found) / self.t) * self.W - by_W / (0.3 * self.t)
             self.b = self.b - by_b / (0.3 * self.t)
-            squares = np.append(np.sum(by_V**2, axis=1), by_log**2)
-            self.history += squares if at_rest else self.pace * squares
+            by_stretch = np.sum(by_V * (self.V - centre), axis=0)[: len(self.history) - M - 1]
+            squares = np.hstack([np.sum(by_V**2, axis=1), by_log**2, by_stretch**2])
             if not at_rest:
-                lengths = np.sqrt(self.history + 1e-99)
-                self.V = self.V - self.rates[0] * reach * by_V / lengths[:-1, None]
-                self.log = self.log - self.rates[1] * by_log / lengths[-1]
+                squares[: M + 1] *= self.pace
+            self.history += squares
+            if not at_rest:
+                lengths, before = np.sqrt(self.history + 1e-99), self.V
+                self.V = self.V - self.rates[0] * reach * by_V / lengths[:M, None]
+                self.log = self.log - self.rates[1] * by_log / lengths[M]
+                if self.rates[2]:
+                    stretch = np.exp(-self.rates[2] * by_stretch / lengths[M + 1 :])
+                    stretch = spread_kept(stretch, before, centre)
+                    self.V = centre + stretch * (self.V - centre)
             self.iterates += [(self.W, self.b, self.V, self.log)] * len(found)
         return total / N + self.case.penalty(self.W, self.b)
 
 
 @each(kind=KINDS, weights=WEIGHTS, loss=["hinge", "logistic"], n_classes=[2, 3], batch=[1, 7],
-      how=[(2, False, 9, 3.0), (0, True, 9, 1.0), (1, False, 1, 1.0)])  # fmt: skip
+      how=[(2, 0.0, 0.0, 9, 3.0), (0, 0.2, 0.0, 9, 1.0), (1, 0.0, 0.3, 1, 2.0)])  # fmt: skip
 def test_algorithm_1(kind, weights, loss, n_classes, batch, how):
-    n_start, learned, average_from, pace = how
-    case = Problem(kind, weights, n_classes, loss, n_start, (0.4, 0.2 * learned),
+    n_start, *rates, average_from, pace = how
+    rates = 0.4, *rates
+    case = Problem(kind, weights, n_classes, loss, n_start, rates,
                    batch=batch, scale=0.0 if n_start else 0.5)  # fmt: skip
-    plain = PlainSAPL(case, (0.4, 0.2 * learned), pace)
+    plain = PlainSAPL(case, rates, pace)
     case.solver.coder.pace = pace
     ours, rng = np.random.default_rng(7), np.random.default_rng(7)
     for i in range(3):
@@ -236,7 +268,8 @@ def test_algorithm_1(kind, weights, loss, n_classes, batch, how):
     iterates = plain.iterates if average_from < 3 else plain.iterates[-1:]
     for part, values in zip(case.state(), zip(*iterates, strict=True), strict=True):
         np.testing.assert_allclose(part, np.mean(values, axis=0), rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(case.solver.coder.history[:-1], plain.history[:-1], rtol=1e-8)
+    np.testing.assert_allclose(case.solver.coder.history[:M], plain.history[:M], rtol=1e-8)
+    np.testing.assert_allclose(case.solver.coder.history[M + 1 :], plain.history[M + 1 :])
     assert case.objective(*case.state()) < case.objective(*case.start)
 
 
@@ -295,7 +328,7 @@ def test_an_anchor_that_steps_onto_a_row_or_far_away(step, last):
     settings = settings_of(0.1, "hinge", 1)
     for rows in (X, sparse.csr_matrix(X)):
         solver = solver_from(
-            rows, 1, SoftAssignmentCoding(2, 2, 1.0, V).fit(V), settings, step, 0.0, 0
+            rows, 1, SoftAssignmentCoding(2, 2, 1.0, V).fit(V), settings, step, 0, 0, 0
         )
         solver.set_models(np.zeros((1, 2, 3)), np.array([[0.1, -0.1]])).t = 1e15
         solver.coder.history[:2] = 1e10
@@ -509,3 +542,48 @@ def test_many_rows_teach_the_bandwidth(rows):
     learned = SAPLClassifier(bandwidth="learned", **plain).fit(X, y).bandwidth_
     found = SAPLClassifier(**plain).fit(X, y).bandwidth_
     assert (found == learned) == (rows > 100_000)
+
+
+@pytest.fixture
+def few_are_many(monkeypatch):
+    monkeypatch.setattr("loclin.sapl.classifier._MANY", 0)
+
+
+def test_many_rows_draw_anchors_together_along_features_that_tell_nothing(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(10_000, 6))
+    y, drawn = np.sin(2 * X[:, 0]) * X[:, 1] + 0.3 * X[:, 2] > 0, []
+    for rows in (len(y), 0):
+        monkeypatch.setattr("loclin.sapl.classifier._MANY", rows)
+        spread = quick(n_anchors=20, bandwidth="learned").fit(X, y).anchors_.var(axis=0)
+        drawn.append(spread[3:].mean() / spread[:3].mean())
+    assert drawn[1] < 0.5 * drawn[0]
+
+
+@each(share=SHARE)
+def test_many_rows_dense_or_sparse(share, few_are_many):
+    dense, other = (quick(share_anchors=share).fit(kind(IRIS[0]), IRIS[1]) for kind in KINDS)
+    for name in (*LEARNED, "history_"):
+        ours, theirs = getattr(dense, name), getattr(other, name)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
+    assert dense.history_.shape[-1] == 6 + 1 + 4
+
+
+@each(share=SHARE, rows=["many", "few"])
+def test_only_a_fit_that_stretched_goes_on_to(share, rows, few_are_many, monkeypatch):
+    X, y = IRIS
+    if rows == "few":
+        monkeypatch.setattr("loclin.sapl.classifier._MANY", len(y))
+    model = quick(share_anchors=share, warm_start=True).fit(X, y)
+    assert model.history_.shape[-1] == 6 + 1 + (4 if rows == "many" else 0)
+    monkeypatch.setattr("loclin.sapl.classifier._MANY", 0)
+    before = model.history_
+    after = model.fit(X, y).history_
+    assert after.shape == before.shape
+    assert (after >= before).all()
+    model.partial_fit(X, y)  # a stream does not stretch
+    assert model.history_.shape[-1] == 6 + 1
+
+
+def test_no_fit_stretches_many_features(few_are_many):
+    X = np.random.default_rng(0).normal(size=(60, 101))
+    assert quick().fit(X, X[:, 0] > 0).history_.shape == (6 + 1,)

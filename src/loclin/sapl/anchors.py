@@ -40,7 +40,7 @@ class AnchoredModels(DescentModels):
 
     anchors: Floats  # shape: (m, d)
     bandwidth: float | Floats
-    history: Floats  # shape: (m + 1,)
+    history: Floats  # shape: (m + 1,), and features that are stretched
 
 
 class LearnedAnchors(Coder):
@@ -56,6 +56,9 @@ class LearnedAnchors(Coder):
         pass begins, but no longer than at the start.
     bandwidth_lr : float
         The same of the bandwidth's logarithm; 0 keeps the bandwidth.
+    stretch_lr : float
+        The same of the logarithms by which all anchors together are stretched along each feature;
+        0 stretches none.
     n_at_rest : int
         Passes before the anchors move: LL-SVM (equation 20). The last of them measures the anchors'
         gradients, so that their first steps are not long.
@@ -63,24 +66,29 @@ class LearnedAnchors(Coder):
 
     scores_all_models = False
     moving = (("V", -1), ("bandwidth", 2))
-    first_bandwidth: float = np.inf  # where a stream's file has none
+    first_bandwidth: float = np.inf  # where a stream's file has none, as of the next two
+    stretch_lr: float = 0.0
+    n_stretched: int = 0
     sum_V: Floats
     sum_log_bandwidth: Floats
 
     def __init__(self, coding: SoftAssignmentCoding, dtype: DTypeLike, anchor_lr: float,
-                 bandwidth_lr: float, n_at_rest: int) -> None:  # fmt: skip
+                 bandwidth_lr: float, stretch_lr: float, n_at_rest: int) -> None:  # fmt: skip
         self.V: Floats = coding.anchors_.astype(dtype, order="C", copy=True)
         self.n_neighbors = min(coding.n_neighbors, len(self.V))
         self.bandwidth = np.array([coding.bandwidth_])
         self.rates = np.array([anchor_lr / np.sqrt(coding.bandwidth_), bandwidth_lr])
+        self.stretch_lr = stretch_lr
         self.first_bandwidth = coding.bandwidth_
-        self.history = np.zeros(len(self.V) + 1)
+        self.n_stretched = self.V.shape[1] if stretch_lr > 0 else 0
+        self.history = np.zeros(len(self.V) + 1 + self.n_stretched)
         self.n_at_rest = n_at_rest
         self.forget_average()
 
     def follow(self, history: Floats) -> Self:
-        """Go on with the steps of an earlier fit."""
-        self.history[:] = history
+        """Go on with the steps of an earlier fit; stretch features only if it did."""
+        self.n_stretched = min(self.n_stretched, len(history) - len(self.V) - 1)
+        self.history = np.array(history[: len(self.V) + 1 + self.n_stretched])
         return self
 
     def _coding(self) -> SoftAssignmentCoding:
@@ -106,7 +114,7 @@ class LearnedAnchors(Coder):
         sums = np.zeros_like(V if average else V[:0])
         # longer steps would blur the codes further, and the bandwidth would fall without end
         shorter = min(1.0, float(np.sqrt(self.first_bandwidth / self.bandwidth[0])))
-        rates = self.rates * (shorter, 1.0) if moves else np.zeros(2)
+        rates = np.array([*(self.rates * (shorter, 1.0)), self.stretch_lr])
         codes = np.empty(n * k, dtype), np.empty(n * k, np.int32), np.arange(0, n * k + 1, k)
         return MovingAnchors(
             codes=codes,
@@ -114,10 +122,12 @@ class LearnedAnchors(Coder):
             V=V,
             squares=np.einsum("jf,jf->j", self.V, self.V),
             bandwidth=self.bandwidth,
-            rates=rates,
+            rates=rates if moves else np.zeros(3),
             history=self.history,
             pace=self.pace if moves else 1.0,
             gradient=np.zeros_like(V),
+            centre=self.V.mean(axis=0),
+            stretch=np.zeros(self.n_stretched, dtype),
             pulls=np.empty(n * k, dtype),
             buffer=np.empty((0 if by_feature else batch_size, d), dtype),
             products=np.empty((m, batch_size), dtype),

@@ -38,6 +38,7 @@ _FIRST = 8  # anchors, where their number is "auto"
 _CODING_ROWS = 2500  # of the anchors of short fits
 _USUAL, _MOST = 100, 400  # where it is ours: the paper's number, and that of very many rows
 _MANY = 100_000  # rows, which a bandwidth learned from them does not overfit
+_WIDEST = 100  # features that are stretched: more would be by noise
 
 
 class SAPLClassifier(LocallyLinearClassifier):
@@ -79,7 +80,9 @@ class SAPLClassifier(LocallyLinearClassifier):
         Step of the anchors, at least 0, in units of ``1 / sqrt(bandwidth)``. An anchor moves
         ``anchor_lr / sqrt(sum of its squared gradients)`` along its gradient (AdaGrad), because the
         step of the paper, that of the models, diverges. From 0.5 to 2 does well on all sets tried,
-        whatever the scale of X; 0 leaves the anchors where they start, which is LL-SVM.
+        whatever the scale of X; 0 leaves the anchors where they start, which is LL-SVM. A fit to
+        more than 100,000 rows of up to 100 features also draws all anchors together along
+        features that tell little, and apart along others.
     weights : {"linear", "constant"}, default="linear"
         "constant" leaves out W: a linear SVM on the codes, with the penalised weights `b_yj`
         (LLC-SAPL_lcc).
@@ -152,7 +155,8 @@ class SAPLClassifier(LocallyLinearClassifier):
     bandwidth_ : float or ndarray of shape (s,)
     history_ : ndarray of shape (n_anchors + 1,) or (s, n_anchors + 1)
         Squared gradients of the anchors, and of the logarithm of the bandwidth, summed: what the
-        steps of a fit that goes on follow from.
+        steps of a fit that goes on follow from. Longer by `n_features` after a fit to more than
+        100,000 rows of up to 100 features: those of all anchors together along each.
     local_coef_ : ndarray of shape (s, n_anchors, n_features)
     local_intercept_ : ndarray of shape (s, n_anchors)
     intercept_ : ndarray of shape (s,)
@@ -282,8 +286,7 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         some = rounds_of(self, rows, rng).some()
-        bandwidth_lr = self._bandwidth_lr(len(rows.y))
-        solvers = self._solvers(some, len(rows.y), continued, rng, bandwidth_lr)
+        solvers = self._solvers(some, len(rows.y), continued, rng, self._rates(rows))
         views, fits = self._views, []
         seen = views(rows.X) if some is rows else None
         for k, (solver, own) in enumerate(zip(solvers, rng.spawn(len(solvers)), strict=True)):
@@ -295,7 +298,7 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
         continued = self._is_fitted()
-        solvers = self._solvers(rows, len(rows.y), continued, rng, self._bandwidth_lr())
+        solvers = self._solvers(rows, len(rows.y), continued, rng, self._rates(None))
         streams = [
             SGDStream(solver, own, self._views)
             for solver, own in zip(solvers, rng.spawn(len(solvers)), strict=True)
@@ -311,7 +314,7 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     def _solvers(
         self, rows: Rows, n_samples: int, continued: bool, rng: np.random.Generator,
-        bandwidth_lr: float,
+        rates: tuple[float, float],
     ) -> list[SGD]:  # fmt: skip
         """One solver for all scorers, or one for each, at the start or at the fit before."""
         if continued:
@@ -319,10 +322,10 @@ class SAPLClassifier(LocallyLinearClassifier):
             coef, intercept = self.local_coef_, self.local_intercept_
             if self.weights == "constant":
                 coef, intercept = intercept[:, :, None], np.zeros_like(intercept)
-            histories, solvers = self.history_.reshape(-1, self.n_anchors_ + 1), []
+            histories, solvers = np.atleast_2d(self.history_), []
             for k, coding in enumerate(self._codings(self.anchors_)):
                 own = slice(None) if self.share_anchors else slice(k, k + 1)
-                anchors = self._learned_anchors(rows, coding, 0, bandwidth_lr).follow(histories[k])
+                anchors = self._learned_anchors(rows, coding, 0, rates).follow(histories[k])
                 solver = self._solver(rows, anchors).set_models(coef[own], intercept[own])
                 solvers.append(solver)
             return solvers
@@ -333,9 +336,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             found = self._grow(rows, rng)
         coding = self._starting_coding(rows, rng, found)
         n_solvers = 1 if self.share_anchors else len(self.classes_)
-        starts = [
-            self._learned_anchors(rows, coding, AT_REST, bandwidth_lr) for _ in range(n_solvers)
-        ]
+        starts = [self._learned_anchors(rows, coding, AT_REST, rates) for _ in range(n_solvers)]
         self.n_anchors_, self._n_neighbors = len(starts[0].V), starts[0].n_neighbors
         self._begun = self._of_the_start()
         return [self._solver(rows, anchors) for anchors in starts]
@@ -349,16 +350,21 @@ class SAPLClassifier(LocallyLinearClassifier):
         for name, value in self._of_the_start().items():
             check_unchanged(name, value, self._begun[name])
 
-    def _bandwidth_lr(self, n_samples: int = 0) -> float:
-        """Return the step of the bandwidth's logarithm in a fit to so many rows, or a stream."""
-        learns = self.bandwidth == "learned" or (self.bandwidth == "auto" and n_samples > _MANY)
-        return self.anchor_lr / 2 if learns else 0.0
+    def _rates(self, rows: Rows | None) -> tuple[float, float]:
+        """Return the steps of the logarithms of bandwidth and stretches; a stream gives no rows."""
+        many = rows is not None and len(rows.y) > _MANY
+        learns = self.bandwidth == "learned" or (self.bandwidth == "auto" and many)
+        stretches = many and rows is not None and rows.X.shape[1] <= _WIDEST
+        return (
+            self.anchor_lr / 2 if learns else 0.0,
+            min(1.0, self.anchor_lr) / 5 if stretches else 0.0,
+        )
 
     def _learned_anchors(
-        self, rows: Rows, coding: Any, n_at_rest: int, bandwidth_lr: float
+        self, rows: Rows, coding: Any, n_at_rest: int, rates: tuple[float, float]
     ) -> LearnedAnchors:
         """Anchors that start from a coding."""
-        return LearnedAnchors(coding, rows.X.dtype, self.anchor_lr, bandwidth_lr, n_at_rest)
+        return LearnedAnchors(coding, rows.X.dtype, self.anchor_lr, *rates, n_at_rest)
 
     def _solver(self, rows: Rows, anchors: LearnedAnchors, *, shared: bool = False) -> SGD:
         """Solver with these anchors: of one scorer, or of all where they share anchors."""
@@ -416,9 +422,8 @@ class SAPLClassifier(LocallyLinearClassifier):
         def make(start: Floats, models: AnchoredModels | None) -> SGD:
             k = min(self.n_neighbors, len(start))
             coding = self._coding(len(start), k, start).fit(learned.X)
-            anchors = self._learned_anchors(
-                learned, coding, 1 if models else AT_REST, self._bandwidth_lr(len(learned.y))
-            )
+            at_rest = 1 if models else AT_REST
+            anchors = self._learned_anchors(learned, coding, at_rest, self._rates(learned))
             solver = self._solver(learned, anchors, shared=True)
             self._schedule(solver, learned, len(learned.y))
             if models:

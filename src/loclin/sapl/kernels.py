@@ -37,10 +37,12 @@ class MovingAnchors(NamedTuple):
     V: NDArray  # shape: (m, d) for dense rows, (d, m) for sparse rows
     squares: NDArray  # shape: (m,), squared lengths of the anchors
     bandwidth: NDArray  # shape: (1,)
-    rates: NDArray  # shape: (2,), step of an anchor, a length; step of the bandwidth's logarithm
-    history: NDArray  # shape: (m + 1,), AdaGrad: squared gradients of the anchors, of the logarithm
+    rates: NDArray  # shape: (3,), steps of an anchor, a length; of logarithms: bandwidth, stretches
+    history: NDArray  # shape: (m + 1 + d,), AdaGrad: squared gradients of the same
     pace: float  # gradients that each counts as there
     gradient: NDArray  # shape of V
+    centre: NDArray  # shape: (d,), about which all anchors together are stretched along a feature
+    stretch: NDArray  # shape: (d,), or (0,): no feature is stretched
     pulls: NDArray  # shape: (n k,), like the values of the codes
     buffer: NDArray  # shape: (batch, d) for dense rows
     products: NDArray  # shape: (m, batch)
@@ -204,7 +206,29 @@ def _move_anchors(coder, rows, slopes, responses):
 @inner
 def _least_history(anchors):
     """History below which an anchor rests: AdaGrad's first step is long, whatever it follows."""
-    return _NOISE * anchors.history[:-1].mean()
+    return _NOISE * anchors.history[: anchors.squares.shape[0]].mean()
+
+
+@inner
+def _find_stretch(anchors, spread):
+    """AdaGrad step of every feature's stretch, in place of the gradient by its logarithm.
+
+    `spread` is the squared distance of all anchors to the centre, by feature: its sum is kept, as
+    how sharp codes are is for the bandwidth to tell. Else anchors that move together along features
+    which tell nothing blur all codes before the bandwidth can follow.
+    """
+    stretch, history = anchors.stretch, anchors.history[anchors.squares.shape[0] + 1 :]
+    for f in range(stretch.shape[0]):
+        history[f] += np.float64(stretch[f]) ** 2
+    least, before, after = _NOISE * history.mean(), 0.0, 0.0
+    for f in range(stretch.shape[0]):
+        moves = stretch[f] != 0 and history[f] > least
+        step = anchors.rates[2] * stretch[f] / math.sqrt(history[f]) if moves else 0.0
+        stretch[f] = math.exp(step)
+        before += spread[f]
+        after += spread[f] * stretch[f] ** 2
+    if after > 0:
+        stretch *= stretch.dtype.type(math.sqrt(before / after))
 
 
 @inner
@@ -217,6 +241,22 @@ def _fold(anchors, j):
         V[f, j] *= V.dtype.type(scale)
     anchors.counts[j], anchors.scales[j] = 0, 1
     anchors.lengths[j] *= scale * scale
+
+
+@inner
+def _stretch_by_feature(anchors):
+    """Stretch anchors of sparse rows, which multiplies their scales out, and their counts."""
+    V, sums, scales, counts = anchors.V, anchors.sums, anchors.scales, anchors.counts
+    anchors.lengths[:] = 0
+    for f in range(V.shape[0]):
+        centre = anchors.centre[f]
+        for j in range(V.shape[1]):
+            if sums.shape[0] > 0:
+                sums[f, j] += V.dtype.type(counts[j]) * V[f, j]
+            v = V.dtype.type(scales[j]) * V[f, j]
+            V[f, j] = centre + anchors.stretch[f] * (v - centre)
+            anchors.lengths[j] += np.float64(V[f, j]) ** 2
+    counts[:], scales[:] = 0, 1
 
 
 @inner
@@ -233,64 +273,91 @@ def _features_of(X, rows, touched):
 
 
 def descend(X, rows, anchors, total):
-    """AdaGrad step of every anchor, the gradient being ``2 bandwidth (gradient - total V)``."""
+    """AdaGrad step of every anchor, the gradient being ``2 bandwidth (gradient - total V)``.
+
+    Then that of all anchors together along each feature, if they are stretched.
+    """
 
 
 @overload(descend, jit_options=OPTIONS)
 def _descend(X, rows, anchors, total):
-    if is_dense(X):
+    return _descend_by_anchor if is_dense(X) else _descend_by_feature
 
-        def by_anchor(X, rows, anchors, total):
-            V, G, history = anchors.V, anchors.gradient, anchors.history
-            unit, least = 2 * anchors.bandwidth[0], _least_history(anchors)
-            for j in range(V.shape[0]):
-                length = 0.0
-                for f in range(V.shape[1]):
-                    G[j, f] = unit * (G[j, f] - total[j] * V[j, f])
-                    length += G[j, f] * G[j, f]
-                history[j] += anchors.pace * length
-                if length > 0 and history[j] > least:
-                    step = V.dtype.type(anchors.rates[0] / math.sqrt(history[j]))
-                    square = V.dtype.type(0)
-                    for f in range(V.shape[1]):
-                        V[j, f] += step * G[j, f]
-                        square += V[j, f] * V[j, f]
-                    anchors.squares[j] = square
-                G[j] = 0
 
-        return by_anchor
+def _descend_by_anchor(X, rows, anchors, total):
+    V, G, history = anchors.V, anchors.gradient, anchors.history
+    centre, stretch = anchors.centre, anchors.stretch
+    unit, least = 2 * anchors.bandwidth[0], _least_history(anchors)
+    spread = np.zeros_like(stretch)
+    stretch[:] = 0
+    for j in range(V.shape[0]):
+        length = 0.0
+        for f in range(V.shape[1]):
+            G[j, f] = unit * (G[j, f] - total[j] * V[j, f])
+            length += G[j, f] * G[j, f]
+        for f in range(stretch.shape[0]):
+            away = V[j, f] - centre[f]
+            stretch[f] += G[j, f] * away
+            spread[f] += away * away
+        history[j] += anchors.pace * length
+        if length > 0 and history[j] > least:
+            step = V.dtype.type(anchors.rates[0] / math.sqrt(history[j]))
+            square = V.dtype.type(0)
+            for f in range(V.shape[1]):
+                V[j, f] += step * G[j, f]
+                square += V[j, f] * V[j, f]
+            anchors.squares[j] = square
+        G[j] = 0
+    _find_stretch(anchors, spread)
+    if stretch.shape[0] > 0 and anchors.rates[2] > 0:
+        for j in range(V.shape[0]):
+            square = V.dtype.type(0)
+            for f in range(V.shape[1]):
+                V[j, f] = centre[f] + stretch[f] * (V[j, f] - centre[f])
+                square += V[j, f] * V[j, f]
+            anchors.squares[j] = square
 
-    def by_feature(X, rows, anchors, total):
-        V, G, scales, lengths = anchors.V, anchors.gradient, anchors.scales, anchors.lengths
-        unit, least, m = 2 * anchors.bandwidth[0], _least_history(anchors), V.shape[1]
-        squares, steps = np.zeros(m), np.zeros(m, V.dtype)
-        features = _features_of(X, rows, anchors.touched)
-        for f in features:
-            for j in range(m):
-                slope = G[f, j] - total[j] * scales[j] * V[f, j]
-                squares[j] += slope * slope
-                lengths[j] -= np.float64(V[f, j]) ** 2
-        for j in range(m):  # lengths are those of the other features, until the last loop
-            lengths[j] = max(0.0, lengths[j])
-            squares[j] = unit**2 * (squares[j] + (total[j] * scales[j]) ** 2 * lengths[j])
-            anchors.history[j] += anchors.pace * squares[j]
-            if squares[j] > 0 and anchors.history[j] > least:
-                step = unit * anchors.rates[0] / math.sqrt(anchors.history[j])
-                scales[j] *= 1 - step * total[j]
-                if not SMALLEST_SCALE < abs(scales[j]) < 1 / SMALLEST_SCALE:
-                    _fold(anchors, j)
-                steps[j] = step / scales[j]
-        averaging = anchors.sums.shape[0] > 0
-        for f in features:
-            anchors.touched[f] = False
-            for j in range(m):
-                added = steps[j] * G[f, j]
-                V[f, j] += added
-                lengths[j] += np.float64(V[f, j]) ** 2
-                if averaging:
-                    anchors.sums[f, j] -= anchors.counts[j] * added
-                G[f, j] = 0
+
+def _descend_by_feature(X, rows, anchors, total):
+    V, G, scales, lengths = anchors.V, anchors.gradient, anchors.scales, anchors.lengths
+    unit, least, m = 2 * anchors.bandwidth[0], _least_history(anchors), V.shape[1]
+    squares, steps = np.zeros(m), np.zeros(m, V.dtype)
+    stretch, spread = anchors.stretch, np.zeros_like(anchors.stretch)
+    for f in range(stretch.shape[0]):
+        stretch[f] = 0
         for j in range(m):
-            anchors.squares[j] = scales[j] ** 2 * lengths[j]
-
-    return by_feature
+            v = V.dtype.type(scales[j]) * V[f, j]
+            away = v - anchors.centre[f]
+            stretch[f] += unit * (G[f, j] - total[j] * v) * away
+            spread[f] += away * away
+    features = _features_of(X, rows, anchors.touched)
+    for f in features:
+        for j in range(m):
+            slope = G[f, j] - total[j] * scales[j] * V[f, j]
+            squares[j] += slope * slope
+            lengths[j] -= np.float64(V[f, j]) ** 2
+    for j in range(m):  # lengths are those of the other features, until the last loop
+        lengths[j] = max(0.0, lengths[j])
+        squares[j] = unit**2 * (squares[j] + (total[j] * scales[j]) ** 2 * lengths[j])
+        anchors.history[j] += anchors.pace * squares[j]
+        if squares[j] > 0 and anchors.history[j] > least:
+            step = unit * anchors.rates[0] / math.sqrt(anchors.history[j])
+            scales[j] *= 1 - step * total[j]
+            if not SMALLEST_SCALE < abs(scales[j]) < 1 / SMALLEST_SCALE:
+                _fold(anchors, j)
+            steps[j] = step / scales[j]
+    averaging = anchors.sums.shape[0] > 0
+    for f in features:
+        anchors.touched[f] = False
+        for j in range(m):
+            added = steps[j] * G[f, j]
+            V[f, j] += added
+            lengths[j] += np.float64(V[f, j]) ** 2
+            if averaging:
+                anchors.sums[f, j] -= anchors.counts[j] * added
+            G[f, j] = 0
+    _find_stretch(anchors, spread)
+    if stretch.shape[0] > 0 and anchors.rates[2] > 0:
+        _stretch_by_feature(anchors)
+    for j in range(m):
+        anchors.squares[j] = scales[j] ** 2 * lengths[j]
