@@ -118,7 +118,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     tol : float, default=1e-3
         Passes end when the objective (with early stopping: minus the held-out accuracy) has not
         fallen by `tol` for `n_iter_no_change` passes in a row; then come `average` more. With
-        millions of rows a smaller `tol` errs less, and takes longer: 1e-4 three times as long.
+        millions of rows a smaller `tol` errs less, and takes longer: 1e-4 more than twice as long.
     n_iter_no_change : int, default=5
         See `tol`.
     batch_size : int or "auto", default="auto"
