@@ -77,6 +77,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     objective_: list[float]
     validation_scores_: list[float]
     round_rows: int | None = None  # rows of an iteration where there are more; None: all
+    _share_in_rounds: float = 0.0  # of the objective, over `tol`: what a round is to take off
     metric: str | int | None = None  # that anchors and the penalty measure by
     n_jobs: int | None = None  # short fits at once
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
@@ -414,13 +415,13 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         context.call_on_fit_task_begin(estimator=self, **seen)
         with _overflow_is_checked():
             procedure = self._begin(rows, rng, continued)
-        plateau, last, stopping = go_on(self, procedure)
+        plateau, average, last, stopping = go_on(self, procedure, len(rows.y))
         while len(self.objective_) < last:
             done = len(self.objective_)
             task = context.subcontext(task_name="iteration")
             task.call_on_fit_task_begin(estimator=self, **seen)
             with threads_for(procedure.products), _overflow_is_checked():
-                objective = procedure.iterate(average=done >= last - self.average)
+                objective = procedure.iterate(average=done >= last - average)
             self.objective_.append(objective)
             watched, report = objective, f"objective {objective:.6g}"
             if held_out is not None:
@@ -438,7 +439,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
             )
             if procedure.gap is None:
                 if not stopping and (stop or plateau.reached(watched)):
-                    stopping, last = True, min(self.max_iter, done + 1 + self.average)
+                    stopping, last = True, min(self.max_iter, done + 1 + average)
             elif stop or procedure.gap <= self.tol or (held_out and plateau.reached(watched)):
                 stopping = True
                 break

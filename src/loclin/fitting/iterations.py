@@ -15,27 +15,47 @@ from sklearn.exceptions import ConvergenceWarning
 from loclin.engine.data import Rows
 from loclin.engine.procedure import Change, Descent, FittedModel, LocalModels, StreamProcedure
 from loclin.engine.scores import winners
+from loclin.fitting.rows import in_rounds
 from loclin.fitting.targets import share_right
+
+_ROUNDS_AVERAGED = 5  # for a pass
 
 
 @dataclass
 class Plateau:
-    """A value that is to fall, and the iterations since it last fell by `tol`."""
+    """A value that is to fall, by `tol` and by a share, and the iterations since it last did."""
 
     tol: float
     patience: int
+    share: float = 0.0
     best: float = np.inf
     waited: int = 0
 
     def reached(self, value: float) -> bool:
-        """Tell whether the value has not fallen by `tol` for `patience` iterations in a row."""
-        self.waited = 0 if value < self.best - self.tol else self.waited + 1
+        """Tell whether the value has not fallen so far for `patience` iterations in a row."""
+        fell = value < min(self.best - self.tol, self.best * (1 - self.share))
+        self.waited = 0 if fell else self.waited + 1
         self.best = min(self.best, value)
         return self.waited >= self.patience
 
     def replay(self, values: Sequence[float]) -> int:
         """Take the values of a fit that goes on; return how many it took to the plateau, or 0."""
         return next((n for n, value in enumerate(values, 1) if self.reached(value)), 0)
+
+
+def end_of(classifier: Any, n_samples: int) -> tuple[Plateau, int]:
+    """Return the plateau that ends a fit to so many rows, and the iterations averaged after it.
+
+    A round of few of many rows lowers the objective by little, if for long, the less the lower it
+    is. `_share_in_rounds` says that a model has use for that; then more rounds are averaged, too.
+    """
+    plateau, average = Plateau(classifier.tol, classifier.n_iter_no_change), classifier.average
+    if classifier._share_in_rounds and in_rounds(classifier, n_samples):
+        average *= _ROUNDS_AVERAGED
+        if not classifier.early_stopping:
+            share = classifier._share_in_rounds * plateau.tol
+            plateau = replace(plateau, tol=plateau.tol / 10, share=share)
+    return plateau, average
 
 
 def accuracy_with(classifier: Any, fitted: FittedModel, rows: Rows) -> float:

@@ -106,12 +106,17 @@ class RunningMean(NamedTuple):
         return rows._replace(weights=weights.astype(rows.X.dtype))
 
 
+def in_rounds(classifier: Any, n_samples: int) -> bool:
+    """Tell whether an iteration of a fit to so many rows takes some of them only."""
+    return classifier.round_rows is not None and n_samples > classifier.round_rows
+
+
 def rounds_of(
     classifier: Any, rows: Rows, rng: np.random.Generator, *, continued: bool = False
 ) -> Rounds:
     """Return the rows of a classifier's iterations, all of which make a pass at least."""
     size, passed = classifier.round_rows, classifier.t_ if continued else 0
-    if size is None or len(rows.y) <= size:
+    if not in_rounds(classifier, len(rows.y)):
         return Rounds(rows, None, rng, passed)
     return Rounds(rows, max(int(size), -(-len(rows.y) // classifier.max_iter)), rng, passed)
 

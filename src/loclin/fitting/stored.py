@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from loclin.engine.procedure import Procedure
-from loclin.fitting.iterations import Plateau
+from loclin.fitting.iterations import Plateau, end_of
 
 
 class Stored(BaseEstimator):
@@ -37,19 +37,18 @@ def so_far(classifier: Any, procedure: Procedure, rng: np.random.Generator) -> d
     return vars(model) | {"_rng": rng}
 
 
-def go_on(classifier: Any, procedure: Procedure) -> tuple[Plateau, int, bool]:
+def go_on(classifier: Any, procedure: Procedure, n_samples: int) -> tuple[Plateau, int, int, bool]:
     """Begin the lists of objectives and scores, or go on with those of a fit that was cut off.
 
-    Returns the plateau to watch, the last iteration as far as is known, and whether the plateau was
-    reached before.
+    Returns the plateau to watch, the iterations averaged after it, the last iteration as far as is
+    known, and whether the plateau was reached before.
     """
-    before = bool(classifier._unfinished)
-    plateau = Plateau(classifier.tol, classifier.n_iter_no_change)
+    before, (plateau, average) = bool(classifier._unfinished), end_of(classifier, n_samples)
     objectives = [*classifier.objective_] if before else []
     scores = [*classifier.validation_scores_] if before else []
     classifier.objective_, classifier.validation_scores_ = objectives, scores
     reached = plateau.replay([-score for score in scores] or objectives)
     last, stopping = classifier.max_iter, bool(reached) and procedure.gap is None
     if stopping:
-        last = min(last, reached + classifier.average)
-    return plateau, max(len(objectives) + 1, last), stopping
+        last = min(last, reached + average)
+    return plateau, average, max(len(objectives) + 1, last), stopping

@@ -22,7 +22,7 @@ from loclin.fitting.checks import check_flag, check_number, check_option, check_
 from loclin.fitting.encode import Views, encode, fitted_coding
 from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap
-from loclin.fitting.rows import hold_out, rounds_of, settings_of
+from loclin.fitting.rows import hold_out, in_rounds, rounds_of, settings_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.sapl.anchors import (
@@ -197,6 +197,7 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     _multiplies_features = True
     _learns_codes = True
+    _share_in_rounds = 1.5
 
     def __init__(
         self,
@@ -392,7 +393,8 @@ class SAPLClassifier(LocallyLinearClassifier):
         norm2 = solver.mean_squared_norm(*self._views(some.X))
         alpha = self._strength(norm2, n_samples)
         solver.settings = solver.settings._replace(alpha=alpha)
-        solver.count_steps(norm2, self.eta0)
+        eta0 = self.eta0 / 10 if in_rounds(self, n_samples) else self.eta0
+        solver.count_steps(norm2, eta0)
 
     def _starting_coding(
         self, rows: Rows, rng: np.random.Generator, first: int | None = None
