@@ -12,6 +12,7 @@ from loclin.engine.coders import Given
 from loclin.engine.data import Rows
 from loclin.engine.rounds import Rounds
 from loclin.engine.sgd import SGDFit
+from loclin.fitting.iterations import Plateau
 from loclin.fitting.rows import hold_out, weigh
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
@@ -105,6 +106,31 @@ def test_rounds_learn_as_passes_do(name, kind):
     coef, intercept = rounds.local_model(X_test[:5])
     decision = rounds.decision_function(X_test[:5])
     np.testing.assert_allclose(np.einsum("nd,nd->n", coef, X_test[:5]) + intercept, decision)
+
+
+def test_a_plateau_is_a_fall_by_tol_and_by_a_share():
+    for tol, share, waits in ((0.1, 0.0, 0), (0.3, 0.0, 1), (0.1, 0.2, 0), (0.0, 0.3, 1)):
+        plateau = Plateau(tol, 2, share)
+        assert not plateau.reached(1.0)
+        assert not plateau.reached(0.75)
+        assert plateau.waited == waits
+        assert plateau.replay([0.75, 0.75]) == 2 - waits
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_rounds_of_sapl_end_by_a_share_of_the_objective_and_average_more(early):
+    X, y = sines(6000)
+    ends, plain = {}, {"n_anchors": 20, "alpha": "scale", "metric": None, "calibrate": False}
+    for size in (None, 2000):
+        model = SAPLClassifier(round_rows=size, tol=0.01, n_iter_no_change=2, average=3,
+                               early_stopping=early, random_state=0, **plain)  # fmt: skip
+        watched = model.fit(X, y).objective_
+        if early:
+            watched = [-score for score in model.validation_scores_]
+        share = 0.015 if size and not early else 0.0
+        plateau = Plateau(0.001 if share else 0.01, 2, share)
+        ends[size] = model.n_iter_ - plateau.replay(watched)
+    assert ends == {None: 3, 2000: 15}
 
 
 def test_all_iterations_make_a_pass_at_least():

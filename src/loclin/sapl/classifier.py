@@ -117,18 +117,20 @@ class SAPLClassifier(LocallyLinearClassifier):
         as the paper does.
     tol : float, default=1e-3
         Passes end when the objective (with early stopping: minus the held-out accuracy) has not
-        fallen by `tol` for `n_iter_no_change` passes in a row; then come `average` more. With
-        millions of rows a smaller `tol` errs less, and takes longer: 1e-4 more than twice as long.
+        fallen by `tol` for `n_iter_no_change` passes in a row; then come `average` more. Where rows
+        come in rounds (`round_rows`), the objective is to fall by 1.5 `tol` of itself, or by
+        `tol` / 10 if that is more: with millions of rows it falls slowly, but for long.
     n_iter_no_change : int, default=5
         See `tol`.
     batch_size : int or "auto", default="auto"
         Rows scored together; 1 is Algorithm 1 of the paper. "auto" takes 64, and n_samples / 100
         below 6,400 rows.
     average : int, default=5
-        Average the iterates of so many last passes; 0 takes the last iterate.
+        Average the iterates of so many last passes, or of five times as many rounds; 0 takes the
+        last iterate.
     eta0 : float, default=10.0
-        First step of the models, over the mean squared norm of their features; at most
-        ``0.5 / batch_size`` for the squared hinge.
+        First step of the models, over the mean squared norm of their features; a tenth where rows
+        come in rounds; at most ``0.5 / batch_size`` for the squared hinge.
     early_stopping : bool, default=False
         Hold out rows, and stop when accuracy there no longer rises.
     validation_fraction : float, default=0.1
