@@ -193,7 +193,7 @@ def test_fuzz_sees_what_is_broken(monkeypatch):
         return self.classes_[np.zeros(X.shape[0], int)]
 
     monkeypatch.setattr(ML3Classifier, "predict", wrong)
-    failures = (fuzz.run_case(0, number)[2] for number in range(200))  # one in nine draws ML3
+    failures = (fuzz.run_case(0, number)[2] for number in range(130, 330))  # one in nine draws ML3
     assert any("arg max" in (failure or "") for failure in failures)
 
 
