@@ -17,7 +17,8 @@ from reproduction.markdown import table
 
 NOTE = """Default settings, no tuning, but for `SVC-rbf, tuned`; protocol in
 `reproduction/defaults/table.py`. Ranks are over the sets that every ranked system has a result on;
-systems that cannot take more than a few of the sets are not ranked. Log loss of the tuned SVC: of
+systems that lack more than a few of the sets are ranked apart, with all others, over those that
+they have. Log loss of the tuned SVC: of
 sigmoids found by five folds. AUC: one class against the rest, mean of the classes. Fit: seconds.
 "Times faster": prediction time of the tuned SVC over the system's. Size: bytes of the pickled
 pipeline. All three are medians over the sets.
@@ -38,8 +39,8 @@ def by_system(entries: list[Entry], results: dict[tuple[str, str], Any]) -> BigT
     return found
 
 
-def ranked(found: BigTable, what: str) -> tuple[dict[str, float], list[str]]:
-    """Return average ranks by a figure, and the sets they are over."""
+def ranked(found: BigTable, what: str, missed: int = MISSED) -> tuple[dict[str, float], list[str]]:
+    """Return average ranks, by a figure, of systems that miss so many sets at most; their sets."""
     figures = {
         name: {data: float(result[what]) for data, result in of.items() if what in result}
         for name, of in found.items()
@@ -47,7 +48,8 @@ def ranked(found: BigTable, what: str) -> tuple[dict[str, float], list[str]]:
     most = max(map(len, figures.values()))
     if most == 0:
         return {}, []
-    return average_ranks({name: of for name, of in figures.items() if len(of) >= most - MISSED})
+    least = max(1, most - missed)
+    return average_ranks({name: of for name, of in figures.items() if len(of) >= least})
 
 
 def summary(found: BigTable) -> list[list[str]]:
@@ -99,6 +101,11 @@ def defaults_section(entries: list[Entry], results: dict[tuple[str, str], Any],
                f"(Nemenyi, 5 %) {distance:.2f}.\n")  # fmt: skip
         draw_ranks(ranks, distance, pictures / picture)
         yield f"![average ranks by {name}]({pictures.name}/{picture})\n"
+        everyone, fewer = ranked(found, what, missed=len(SETS))
+        if len(everyone) > len(ranks):
+            best_first = sorted(everyone.items(), key=lambda item: item[1])
+            told = ", ".join(f"{system} {rank:.2f}" for system, rank in best_first)
+            yield f"All {len(everyone)} systems on the {len(fewer)} sets that they share: {told}.\n"
     ranks, _ = ranked(found, "error %")
     own = {name: rank for name, rank in ranks.items() if name in OWN}
     rivals = {name: rank for name, rank in ranks.items() if name not in (*OWN, TUNED)}

@@ -123,6 +123,10 @@ def test_the_page_shows_what_is_stored_and_what_is_not(some_results):
     assert f"{4 * len(SYSTEMS) - 1} of {len(SETS) * len(SYSTEMS)} cells have a result." in text
     assert f"Ranks by error: {len(SYSTEMS)} systems on 3 sets; critical difference" in text
     assert f"Ranks by log loss: {len(SYSTEMS) - 2} systems on 3 sets" in text, "EBM misses three"
+    told = [line for line in text.splitlines() if "sets that they share" in line]
+    start = f"All {len(SYSTEMS) - 1} systems on the 1 sets that they share: "
+    assert [line[: len(start)] for line in told] == [start], "by log loss, as LinearSVC has none"
+    assert f"EBM {len(SYSTEMS) / 2:.2f}" in told[0], "all are equal"
     rows = [line.split(" | ") for line in text.splitlines() if line.endswith(" kB |")]
     by_name = {row[0].strip("| *"): row for row in rows}
     assert by_name["ML3Classifier"][4:6] == ["0.250", "0.7500"]
