@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 from loclin import LLSVMClassifier, ML3Classifier, SAPLClassifier
 from loclin.codings import SoftAssignmentCoding
@@ -175,10 +176,42 @@ def test_parts_held_out_and_learned_weigh_1_in_the_mean():
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "pace"), [(None, 1.0), (100, 1.0), (50, 1.2), (12, 5.0), (1, 5.0)]
+    ("n_rows", "rounds_as_pass", "pace", "of_coder"),
+    [
+        (None, 4, 1.0, 1.0),
+        (100, 4, 1.0, 1.0),
+        (50, 2, 1.2, 1.2),
+        (40, 4, 1.0, 1.5),
+        (12, 4, 2.5, 5.0),
+        (1, 2, 60.0, 5.0),
+    ],
 )
-def test_a_coder_keeps_pace_with_the_models_up_to_five(n_rows, pace):
-    rows = Rows(np.zeros((120, 1)), np.zeros(120, np.int32), np.ones(120))
-    solver = SimpleNamespace(t=0.0, coder=Given())
-    SGDFit(solver, Rounds(rows, n_rows, np.random.default_rng(0)), None, None)
-    assert solver.coder.pace == pace
+def test_a_row_of_rounds_counts_as_one_at_least_and_to_a_coder_as_five_at_most(
+    n_rows, rounds_as_pass, pace, of_coder
+):
+    rows, rng = Rows(np.zeros((120, 1)), np.zeros(120, np.int32), np.ones(120)), None
+    solver = SimpleNamespace(t=7.0, coder=Given())
+    rounds = Rounds(rows, n_rows, rng, passed=10, rounds_as_pass=rounds_as_pass)
+    SGDFit(solver, rounds, None, rng)
+    assert solver.t == 7.0 + 10 * pace
+    assert solver.coder.pace == of_coder
+
+
+@pytest.mark.parametrize(("name", "tenth"), [("ml3", True), ("sapl", True), ("llsvm", False)])
+def test_in_rounds_steps_begin_at_a_tenth_of_eta0(name, tenth):
+    starts, (X, y) = {}, sines(300)
+    rows = weigh(X, np.unique(y, return_inverse=True)[1], None, None)
+    for size in (None, 200):
+        model = clone(MODELS[name]).set_params(round_rows=size, alpha=1e-3, eta0=10.0)
+        model.fit(X, y)
+        starts[size] = model._start(rows, np.random.default_rng(0), continued=False).t_start
+    assert starts[200] == pytest.approx((10 if tenth else 1) * starts[None], rel=0.2)
+
+
+@pytest.mark.parametrize(("name", "rounds_as_pass"), [("ml3", 2), ("sapl", 4), ("llsvm", 2)])
+def test_steps_fall_as_if_a_few_rounds_were_all_rows(name, rounds_as_pass):
+    X, y = sines(600)
+    model = clone(MODELS[name]).set_params(round_rows=50, alpha=1e-3, max_iter=20).fit(X, y)
+    rows = weigh(X, np.unique(y, return_inverse=True)[1], None, None)
+    procedure = model._start(rows, np.random.default_rng(0), continued=False)
+    assert procedure.rounds.pace == 600 / (50 * rounds_as_pass)

@@ -22,7 +22,7 @@ from loclin.fitting.checks import check_flag, check_number, check_option, check_
 from loclin.fitting.encode import Views, encode, fitted_coding
 from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap
-from loclin.fitting.rows import hold_out, in_rounds, rounds_of, settings_of
+from loclin.fitting.rows import first_step, hold_out, rounds_of, settings_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.sapl.anchors import (
@@ -39,6 +39,7 @@ _CODING_ROWS = 2500  # of the anchors of short fits
 _USUAL, _MOST = 100, 400  # where it is ours: the paper's number, and that of very many rows
 _MANY = 100_000  # rows, which a bandwidth learned from them does not overfit
 _WIDEST = 100  # features that are stretched: more would be by noise
+_ROUNDS_AS_PASS = 4  # as far as the models' steps go: with two they fall too early for 200 rounds
 
 
 class SAPLClassifier(LocallyLinearClassifier):
@@ -112,9 +113,9 @@ class SAPLClassifier(LocallyLinearClassifier):
         With the default `tol` most fits need 20 to 60.
     round_rows : int or None, default=100_000
         Rows of an iteration where there are more: it takes the next so many of one shuffled pass
-        after another, and all iterations together make a pass at least. Steps fall as if there were
-        two rounds of rows; anchors start from as many rows. None takes all rows in every iteration,
-        as the paper does.
+        after another, and all iterations together make a pass at least. Steps begin at a tenth of
+        `eta0` and fall as if there were four rounds of rows; anchors start from as many rows. None
+        takes all rows in every iteration, as the paper does.
     tol : float, default=1e-3
         Passes end when the objective (with early stopping: minus the held-out accuracy) has not
         fallen by `tol` for `n_iter_no_change` passes in a row; then come `average` more. Where rows
@@ -295,7 +296,8 @@ class SAPLClassifier(LocallyLinearClassifier):
         for k, (solver, own) in enumerate(zip(solvers, rng.spawn(len(solvers)), strict=True)):
             self._schedule(solver, some, len(rows.y))
             target = rows.y if self.share_anchors else one_against_rest(rows.y, k)
-            rounds = rounds_of(self, rows._replace(y=target), own, continued=continued)
+            rounds = rounds_of(self, rows._replace(y=target), own, continued=continued,
+                               rounds_as_pass=_ROUNDS_AS_PASS)  # fmt: skip
             fits.append(SGDFit(solver, rounds, views, own, seen))
         return self._as_one(fits, rows.X.shape[1])
 
@@ -395,8 +397,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         norm2 = solver.mean_squared_norm(*self._views(some.X))
         alpha = self._strength(norm2, n_samples)
         solver.settings = solver.settings._replace(alpha=alpha)
-        eta0 = self.eta0 / 10 if in_rounds(self, n_samples) else self.eta0
-        solver.count_steps(norm2, eta0)
+        solver.count_steps(norm2, first_step(self, n_samples))
 
     def _starting_coding(
         self, rows: Rows, rng: np.random.Generator, first: int | None = None
