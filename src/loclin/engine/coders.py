@@ -11,11 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import types
 from numba.extending import overload
+from numpy.typing import DTypeLike, NDArray
 
 from loclin.engine.averaging import DescentModels
-from loclin.engine.data import Floats, Matrix
+from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.jit import OPTIONS
 from loclin.engine.rows import compiled_form
 
@@ -24,6 +26,40 @@ class GivenCodes(NamedTuple):
     """Codes that stay as they are."""
 
     codes: Any  # ndarray of shape (n, m) or (n, s, m), or the parts of a CSR matrix (n, m)
+
+
+class BatchCodes(NamedTuple):
+    """Parts of a CSR matrix for the rows of one batch, in their order: those of a dense X."""
+
+    values: NDArray
+    columns: NDArray
+    starts: NDArray
+
+
+def room_for_codes(Z: Matrix, batch_size: int, k: int, dtype: DTypeLike) -> Any:
+    """Return room for codes of k entries a row: of a batch, or of all rows where they are sparse.
+
+    Loops find a dense row in the batch, but a sparse one, and so its code, by its place in X.
+    """
+    parts = empty_codes(Z.shape[0] if is_sparse(Z) else batch_size, k, dtype)
+    return parts if is_sparse(Z) else BatchCodes(*parts)
+
+
+def empty_codes(n: int, k: int, dtype: DTypeLike) -> tuple[Any, ...]:
+    """Room for the parts of a CSR matrix with k entries in each of n rows."""
+    starts = np.arange(0, n * k + 1, k, dtype=np.int32)
+    return np.empty(n * k, dtype), np.empty(n * k, np.int32), starts
+
+
+def code_places(codes, rows):
+    """Where the codes of the rows of a batch are: there, or at their places in the batch."""
+
+
+@overload(code_places, jit_options=OPTIONS)
+def _code_places(codes, rows):
+    if is_coder(codes, BatchCodes):
+        return lambda codes, rows: np.arange(rows.shape[0])
+    return lambda codes, rows: rows
 
 
 def write_codes(coder, rows):

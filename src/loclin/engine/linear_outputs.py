@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 from numba.extending import overload
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from loclin.engine.coders import Coder, average_coder, move_coder
+from loclin.engine.coders import Coder, average_coder, code_places, move_coder
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.rows import add_outer, compiled_form, gather, is_dense, score
@@ -138,11 +138,11 @@ def _move_outputs(coder, rows, slopes, responses):
 
     def move(coder, rows, slopes, responses):
         outputs, (values, columns, starts) = coder.outputs, coder.codes
-        k = starts[1] - starts[0]
+        k, places = starts[1] - starts[0], code_places(coder.codes, rows)
         of_entries, pulls = np.empty(k, values.dtype), np.empty(outputs.c.shape[0], values.dtype)
         gather(outputs.X, rows, outputs.buffer)
         for i in range(rows.shape[0]):
-            first, last = starts[rows[i]], starts[rows[i] + 1]
+            first, last = starts[places[i]], starts[places[i] + 1]
             of_entries[:] = 0
             for y in range(slopes.shape[1]):
                 if slopes[i, y] != 0:
@@ -225,9 +225,3 @@ class LearnedOutputs(Coder):
             return self.U.copy(), self.c.copy()
         dtype = self.U.dtype.type
         return self.sum_U / dtype(n_averaged), self.sum_c / dtype(n_averaged)
-
-
-def empty_codes(n: int, k: int, dtype: DTypeLike) -> tuple[Any, ...]:
-    """Room for the parts of a CSR matrix with k entries in each of n rows."""
-    starts = np.arange(0, n * k + 1, k, dtype=np.int32)
-    return np.empty(n * k, dtype), np.empty(n * k, np.int32), starts

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from loclin.engine.coders import average_coder, move_coder, write_codes
+from loclin.engine.coders import average_coder, code_places, move_coder, write_codes
 from loclin.engine.codes import Intercepts, add_batch, code_scores, product_room
 from loclin.engine.iterates import averaged, multiplied_out, shrunk
 from loclin.engine.jit import inner, jit
@@ -114,8 +114,9 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
         n = rows.shape[0]
         gather(X, rows, buffer)
         write_codes(coder, rows)
+        places = code_places(codes, rows)
         scale = dtype(progress.scale)
-        code_scores(X, rows, buffer, codes, W, scale, b, responses, scores)
+        code_scores(X, places, buffer, codes, W, scale, b, responses, scores)
         if settings.intercepts.extra:
             for i in range(n):
                 for k in range(s):
@@ -128,7 +129,7 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
         if moved:
             move_coder(coder, rows, slopes, responses)
             slopes *= dtype(1.0 / (settings.alpha * progress.t))
-            add_batch(X, rows, buffer, codes, slopes, weights, sums, progress,
+            add_batch(X, places, buffer, codes, slopes, weights, sums, progress,
                       settings.intercepts, room)  # fmt: skip
         progress = averaged(weights, sums, progress, n)
         average_coder(coder, n)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from loclin.engine.coders import is_coder, write_codes
+from loclin.engine.coders import code_places, is_coder, write_codes
 from loclin.engine.jit import OPTIONS, inner, jit
 from loclin.engine.linear_outputs import MovingOutputs, answer, pull_outputs
 from loclin.engine.rows import is_dense
@@ -26,7 +26,7 @@ class MovingTree(NamedTuple):
     once they are hard; then the gates rest.
     """
 
-    codes: Any  # parts of a CSR matrix (n, m), as many entries in every row
+    codes: Any  # parts of a CSR matrix, as many entries in every row: see `room_for_codes`
     outputs: MovingOutputs  # m // 2 + m of them; those of a batch through tanh
     hardness: float
 
@@ -58,7 +58,7 @@ def _output(X, row, U, c, j):
 
 
 @jit
-def walk(X, rows, U, c, codes):
+def walk(X, rows, U, c, codes, places):
     """Write the codes of rows: of the nodes on their paths, root first.
 
     Parameters
@@ -66,13 +66,15 @@ def walk(X, rows, U, c, codes):
     X : compiled form of {ndarray, csr} of shape (n, d)
     rows : ndarray of int
     U, c : ndarray of shape (m // 2 + m, d) and (m // 2 + m,)
-    codes : parts of a CSR matrix (n, m), depth + 1 entries a row
+    codes : parts of a CSR matrix, depth + 1 entries a row
+    places : ndarray of int
+        Of the codes of these rows there.
     """
     values, columns, starts = codes
     n_gates = c.shape[0] // 3
-    for row in rows:
-        node = 0
-        for e in range(starts[row], starts[row + 1]):
+    for i in range(rows.shape[0]):
+        row, node = rows[i], 0
+        for e in range(starts[places[i]], starts[places[i] + 1]):
             values[e], columns[e] = math.tanh(output(X, row, U, c, n_gates + node)), node
             if node < n_gates:
                 node = 2 * node + (1 if output(X, row, U, c, node) > 0 else 2)
@@ -97,14 +99,14 @@ def _write_tree_codes(coder, rows):
         outputs, (values, columns, starts) = coder.outputs, coder.codes
         n_outputs = outputs.c.shape[0]
         n_gates = n_outputs // 3
-        m = n_outputs - n_gates
+        m, places = n_outputs - n_gates, code_places(coder.codes, rows)
         if starts[1] - starts[0] < m:
-            walk(outputs.X, rows, outputs.U, outputs.c, coder.codes)
+            walk(outputs.X, rows, outputs.U, outputs.c, coder.codes, places)
             return
         answer(outputs, rows)
         reached = np.empty(m, values.dtype)
         for i in range(rows.shape[0]):
-            at, answers = starts[rows[i]], outputs.answers[i]
+            at, answers = starts[places[i]], outputs.answers[i]
             for j in range(n_outputs):
                 answers[j] = math.tanh((coder.hardness if j < n_gates else 1.0) * answers[j])
             reach(answers, reached)

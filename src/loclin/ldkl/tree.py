@@ -20,9 +20,10 @@ import numpy as np
 from scipy import sparse
 
 from loclin.engine.averaging import DescentModels
+from loclin.engine.coders import empty_codes, room_for_codes
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.jit import read_only
-from loclin.engine.linear_outputs import LearnedOutputs, empty_codes
+from loclin.engine.linear_outputs import LearnedOutputs
 from loclin.engine.rows import compiled_form
 from loclin.ldkl.kernels import MovingTree, walk
 
@@ -55,7 +56,8 @@ def path_codes(X: Matrix, U: Floats, c: Floats) -> sparse.csr_matrix:
     """
     n, m = X.shape[0], nodes_of(c)
     codes = empty_codes(n, m.bit_length(), X.dtype)
-    walk(compiled_form(X), np.arange(n, dtype=np.int32), read_only(U), read_only(c), codes)
+    rows = np.arange(n, dtype=np.int32)
+    walk(compiled_form(X), rows, read_only(U), read_only(c), codes, rows)
     return sparse.csr_matrix(codes, shape=(n, m))
 
 
@@ -84,7 +86,7 @@ class LearnedTree(LearnedOutputs):
         self.hardness = min(hardness * math.exp(growth * n), HARDEST)
         k, first = (m, 0) if hardness < HARDEST else (m.bit_length(), m // 2)
         outputs = self.outputs(Z, batch_size, average, first)
-        return MovingTree(empty_codes(n, k, self.U.dtype), outputs, hardness)
+        return MovingTree(room_for_codes(Z, batch_size, k, self.U.dtype), outputs, hardness)
 
     def fitted(self, models: DescentModels, *iterate: Floats) -> TreeModels:
         """Add the tree to fitted models."""

@@ -17,9 +17,10 @@ import numpy as np
 from scipy.special import softmax
 
 from loclin.engine.averaging import DescentModels
+from loclin.engine.coders import room_for_codes
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualFit, DualModels
-from loclin.engine.linear_outputs import LearnedOutputs, empty_codes
+from loclin.engine.linear_outputs import LearnedOutputs
 from loclin.engine.procedure import Procedure
 from loclin.engine.targets import signs_of
 from loclin.lmkl.kernels import MovingGates
@@ -72,7 +73,7 @@ class LearnedGates(LearnedOutputs):
 
     def begin_pass(self, Z: Matrix, batch_size: int, *, moves: bool, average: bool) -> MovingGates:
         """Return the gates as a pass takes them."""
-        codes = empty_codes(Z.shape[0], len(self.c), self.U.dtype)
+        codes = room_for_codes(Z, batch_size, len(self.c), self.U.dtype)
         return MovingGates(codes, self.outputs(Z, batch_size, average))
 
     def fitted(self, models: DescentModels, *iterate: Floats) -> GatedModels:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from loclin.engine.coders import is_coder, write_codes
+from loclin.engine.coders import code_places, is_coder, write_codes
 from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.linear_outputs import MovingOutputs, answer, pull_outputs
 
@@ -16,7 +16,7 @@ from loclin.engine.linear_outputs import MovingOutputs, answer, pull_outputs
 class MovingGates(NamedTuple):
     """Softmax gates as a pass takes them."""
 
-    codes: Any  # parts of a CSR matrix (n, m), all m entries in every row
+    codes: Any  # parts of a CSR matrix, all m entries in every row: see `room_for_codes`
     outputs: MovingOutputs  # m of them
 
 
@@ -39,8 +39,9 @@ def _write_gates(coder, rows):
     def write(coder, rows):
         values, columns, starts = coder.codes
         answer(coder.outputs, rows)
+        places = code_places(coder.codes, rows)
         for i in range(rows.shape[0]):
-            first, last = starts[rows[i]], starts[rows[i] + 1]
+            first, last = starts[places[i]], starts[places[i] + 1]
             soften(coder.outputs.answers[i], values[first:last])
             for e in range(first, last):
                 columns[e] = e - first

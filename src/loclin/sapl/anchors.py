@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike
 
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.averaging import DescentModels
-from loclin.engine.coders import Coder
+from loclin.engine.coders import Coder, room_for_codes
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse
 from loclin.engine.procedure import Change, Descent, StreamProcedure
 from loclin.engine.rows import compiled_form
@@ -103,7 +103,7 @@ class LearnedAnchors(Coder):
         self, Z: Matrix, batch_size: int, *, moves: bool, average: bool
     ) -> MovingAnchors:
         """Return the anchors as a pass takes them: for sparse rows feature by feature."""
-        n, (m, d), k = Z.shape[0], self.V.shape, self.n_neighbors
+        (m, d), k = self.V.shape, self.n_neighbors
         dtype, by_feature = self.V.dtype, is_sparse(Z)
         if not moves:
             self.history[:] = 0
@@ -115,7 +115,7 @@ class LearnedAnchors(Coder):
         # longer steps would blur the codes further, and the bandwidth would fall without end
         shorter = min(1.0, float(np.sqrt(self.first_bandwidth / self.bandwidth[0])))
         rates = np.array([*(self.rates * (shorter, 1.0)), self.stretch_lr])
-        codes = np.empty(n * k, dtype), np.empty(n * k, np.int32), np.arange(0, n * k + 1, k)
+        codes = room_for_codes(Z, batch_size, k, dtype)
         return MovingAnchors(
             codes=codes,
             X=compiled_form(Z),
@@ -128,7 +128,7 @@ class LearnedAnchors(Coder):
             gradient=np.zeros_like(V),
             centre=self.V.mean(axis=0),
             stretch=np.zeros(self.n_stretched, dtype),
-            pulls=np.empty(n * k, dtype),
+            pulls=np.empty_like(codes[0]),
             buffer=np.empty((0 if by_feature else batch_size, d), dtype),
             products=np.empty((m, batch_size), dtype),
             averages=average,

@@ -13,7 +13,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from loclin.engine.coders import average_coder, is_coder, move_coder, write_codes
+from loclin.engine.coders import average_coder, code_places, is_coder, move_coder, write_codes
 from loclin.engine.codes import add_code
 from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.nearest import nearest, nearest_room, rows_together
@@ -32,7 +32,7 @@ class MovingAnchors(NamedTuple):
     the steps is ``counts * V + sums``.
     """
 
-    codes: Any  # parts of a CSR matrix (n, m), k entries a row
+    codes: Any  # parts of a CSR matrix, k entries a row: see `room_for_codes`
     X: Any  # compiled form of the rows (n, d) as the anchors see them
     V: NDArray  # shape: (m, d) for dense rows, (d, m) for sparse rows
     squares: NDArray  # shape: (m,), squared lengths of the anchors
@@ -43,7 +43,7 @@ class MovingAnchors(NamedTuple):
     gradient: NDArray  # shape of V
     centre: NDArray  # shape: (d,), about which all anchors together are stretched along a feature
     stretch: NDArray  # shape: (d,), or (0,): no feature is stretched
-    pulls: NDArray  # shape: (n k,), like the values of the codes
+    pulls: NDArray  # shape of the values of the codes
     buffer: NDArray  # shape: (batch, d) for dense rows
     products: NDArray  # shape: (m, batch)
     averages: bool
@@ -104,12 +104,13 @@ def _write_soft_assignment(coder, rows):
         products = anchors.products.reshape(-1)[: m * n].reshape((m, n))
         multiply_anchors(anchors.X, rows, anchors, products)
         room, step = nearest_room(products, k), rows_together(products)
+        places = code_places(anchors.codes, rows)
         keys, nearest_columns = room[:2]
         for first in range(0, n, step):
             last = min(n, first + step)
             nearest(anchors.squares, products, first, last, room)
             for i in range(first, last):
-                at = starts[rows[i]]
+                at = starts[places[i]]
                 for e in range(k):
                     values[at + e] = keys[e, i - first]
                     columns[at + e] = int(nearest_columns[e, i - first])
@@ -171,9 +172,9 @@ def _move_anchors(coder, rows, slopes, responses):
         s, m = slopes.shape[1], anchors.squares.shape[0]
         pulls = anchors.pulls, columns, starts
         total = np.zeros(m, values.dtype)
-        of_bandwidth = 0.0
+        of_bandwidth, places = 0.0, code_places(anchors.codes, rows)
         for i in range(rows.shape[0]):
-            first, stop = starts[rows[i]], starts[rows[i] + 1]
+            first, stop = starts[places[i]], starts[places[i] + 1]
             k = stop - first
             for e in range(first, stop):
                 anchors.pulls[e] = 0
@@ -193,7 +194,7 @@ def _move_anchors(coder, rows, slopes, responses):
                     total[columns[e]] += anchors.pulls[e]
                     if values[e] > 0:
                         of_bandwidth += anchors.pulls[e] * math.log(values[e])
-                add_code(anchors.X, rows[i], anchors.buffer, i, pulls, 0, 0, anchors.gradient, 1)
+                add_code(anchors.X, places[i], anchors.buffer, i, pulls, 0, 0, anchors.gradient, 1)
         descend(anchors.X, rows, anchors, total)
         if of_bandwidth**2 > 0:
             anchors.history[m] += anchors.pace * of_bandwidth**2
