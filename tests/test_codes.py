@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from loclin.engine.coders import code_places, room_for_codes
 from loclin.engine.codes import (
     Intercepts,
     add_batch,
@@ -155,3 +156,15 @@ def test_gram(case, local, extra):
     with_one = np.hstack([case.dense, np.full((N, 1), local)])[ROWS]
     features = np.einsum("nm,nd->nmd", case.codes[ROWS, 0], with_one).reshape(len(ROWS), -1)
     case.same(got, features @ features.T + extra)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_a_coder_keeps_the_codes_of_a_batch_of_dense_rows(kind):
+    X = kind(np.random.default_rng(0).standard_normal((500, 3)))
+    codes = room_for_codes(X, 20, 4, np.float32)
+    of_batch = isinstance(X, np.ndarray)
+    assert [len(part) for part in codes] == ([80, 80, 21] if of_batch else [2000, 2000, 501])
+    assert codes[0].dtype == np.float32
+    rows = np.array([7, 490, 3], np.int32)
+    places = jit(lambda codes, rows: code_places(codes, rows), cache=False)(codes, rows)
+    np.testing.assert_array_equal(places, [0, 1, 2] if of_batch else rows)
