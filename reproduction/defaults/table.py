@@ -60,7 +60,7 @@ OWN = ("LocallyLinearEnsemble", "ML3Classifier", "LLSVMClassifier", "SAPLClassif
        "SVMKNNClassifier")  # fmt: skip
 BOOSTING, EBM = "HistGradientBoosting", "EBM"
 TREES = (BOOSTING, "LightGBM", "LightGBM, linear trees", "CatBoost", EBM)
-EBM_FEATURES = 200  # one fit to USPS, of 256, did not end in 50 minutes
+EBM_FEATURES = 200  # one fit to USPS, of 256, had not ended after half an hour
 
 
 def own(name: str, seed: int) -> Any:
@@ -182,7 +182,7 @@ def measured(data: str, name: str, repeat: int) -> dict[str, Any]:
     if name in (BOOSTING, EBM) and sparse.issparse(X):
         return {"left out": "needs dense features"}
     if name == EBM and X.shape[1] > EBM_FEATURES:
-        return {"left out": "takes more than 50 minutes"}
+        return {"left out": "takes more than half an hour"}
     compile_loops(name, "sparse" if sparse.issparse(X) else "dense")
     model, start = pipeline(name, X, repeat), time.process_time()
     chosen = tuned(X, y) if name == TUNED else {}
