@@ -17,7 +17,15 @@ from scipy import sparse
 from scipy.special import expit
 
 from loclin.engine.averaging import DescentModels
-from loclin.engine.coders import Coder, average_coder, is_coder, move_coder, write_codes
+from loclin.engine.coders import (
+    Coder,
+    average_coder,
+    code_places,
+    is_kind,
+    move_coder,
+    room_for_codes,
+    write_codes,
+)
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Rows
 from loclin.engine.jit import OPTIONS
@@ -39,7 +47,7 @@ from loclin.fitting.trials import Trial
 class Gate(NamedTuple):
     """The gate as a pass takes it."""
 
-    codes: Any  # parts of a CSR matrix (n, 2), both entries in every row
+    codes: Any  # parts of a CSR matrix, both entries in every row: of a batch, or of all rows
     X: Any  # compiled form of the rows (n, d)
     v: NDArray  # shape: (1, d) for dense rows, (d, 1) for sparse rows
     c: NDArray  # shape: (1,)
@@ -51,19 +59,19 @@ class Gate(NamedTuple):
 
 @overload(write_codes, jit_options=OPTIONS)
 def _write_gate(coder, rows):
-    if not is_coder(coder, Gate):
+    if not is_kind(coder, Gate):
         return None
 
     def write(coder, rows):
         values, _, _ = coder.codes
-        n = rows.shape[0]
+        n, places = rows.shape[0], code_places(coder.codes, rows)
         buffer = row_buffer(coder.X, n, coder.v.size)
         z = np.empty((n, 1), values.dtype)
         gather(coder.X, rows, buffer)
         score(coder.X, rows, buffer, coder.v, 0, 1, z)
         for i in range(n):
             g = 1 / (1 + np.exp(-(z[i, 0] + coder.c[0])))
-            values[2 * rows[i]], values[2 * rows[i] + 1] = g, 1 - g
+            values[2 * places[i]], values[2 * places[i] + 1] = g, 1 - g
 
     return write
 
@@ -71,11 +79,12 @@ def _write_gate(coder, rows):
 @overload(move_coder, jit_options=OPTIONS)
 def _move_gate(coder, rows, slopes, responses):
     """Descend: the score of y rises by ``g (1 - g) (r_y0 - r_y1)`` with v . x."""
-    if not is_coder(coder, Gate):
+    if not is_kind(coder, Gate):
         return None
 
     def move(coder, rows, slopes, responses):
         values, _, _ = coder.codes
+        places = code_places(coder.codes, rows)
         buffer = row_buffer(coder.X, rows.shape[0], coder.v.size)
         one = np.ones(1, values.dtype)
         gather(coder.X, rows, buffer)
@@ -83,7 +92,7 @@ def _move_gate(coder, rows, slopes, responses):
             pull = values.dtype.type(0)
             for y in range(slopes.shape[1]):
                 pull += slopes[i, y] * (responses[i, 2 * y] - responses[i, 2 * y + 1])
-            pull *= values[2 * rows[i]] * values[2 * rows[i] + 1]
+            pull *= values[2 * places[i]] * values[2 * places[i] + 1]
             step = values.dtype.type(coder.rate) * pull
             add_outer(coder.X, rows[i], buffer, i, one, 0, coder.v, step)
             coder.c[0] += step
@@ -93,7 +102,7 @@ def _move_gate(coder, rows, slopes, responses):
 
 @overload(average_coder, jit_options=OPTIONS)
 def _average_gate(coder, n):
-    if not is_coder(coder, Gate):
+    if not is_kind(coder, Gate):
         return None
 
     def average(coder, n):
@@ -128,9 +137,9 @@ class LearnedGate(Coder):
         return gate_codes(Z, self.v[0], self.c[0])
 
     def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> Gate:
-        n, d = Z.shape
-        codes = np.empty(2 * n, Z.dtype), np.tile([0, 1], n), np.arange(0, 2 * n + 1, 2)
-        layout = (d, 1) if sparse.issparse(Z) else (1, d)  # views: the pass moves v itself
+        codes = room_for_codes(Z, batch_size, 2, Z.dtype)
+        codes[1][0::2], codes[1][1::2] = 0, 1
+        layout = (-1, 1) if sparse.issparse(Z) else (1, -1)  # views: the pass moves v itself
         return Gate(
             codes, compiled_form(Z), self.v.reshape(layout), self.c, self.rate, average,
             self.sum_v.reshape(layout), self.sum_c,

@@ -47,17 +47,16 @@ def room_for_codes(Z: Matrix, batch_size: int, k: int, dtype: DTypeLike) -> Any:
 
 def empty_codes(n: int, k: int, dtype: DTypeLike) -> tuple[Any, ...]:
     """Room for the parts of a CSR matrix with k entries in each of n rows."""
-    starts = np.arange(0, n * k + 1, k, dtype=np.int32)
-    return np.empty(n * k, dtype), np.empty(n * k, np.int32), starts
+    return np.empty(n * k, dtype), np.empty(n * k, np.int32), np.arange(0, n * k + 1, k)
 
 
 def code_places(codes, rows):
-    """Where the codes of the rows of a batch are: there, or at their places in the batch."""
+    """Places of a batch's codes: its rows, or 0, 1, .. where there is room for a batch only."""
 
 
 @overload(code_places, jit_options=OPTIONS)
 def _code_places(codes, rows):
-    if is_coder(codes, BatchCodes):
+    if is_kind(codes, BatchCodes):
         return lambda codes, rows: np.arange(rows.shape[0])
     return lambda codes, rows: rows
 
@@ -85,29 +84,29 @@ def average_coder(coder, n):
     """Count the coder as it stands n times into its average."""
 
 
-def is_coder(coder: types.Type, kind: type) -> bool:
+def is_kind(compiled: types.Type, kind: type) -> bool:
     """Tell from a compiled type whether it is that NamedTuple."""
-    named = isinstance(coder, types.NamedTuple | types.NamedUniTuple)
-    return named and coder.instance_class is kind
+    named = isinstance(compiled, types.NamedTuple | types.NamedUniTuple)
+    return named and compiled.instance_class is kind
 
 
 @overload(write_codes, jit_options=OPTIONS)
 def _write_given(coder, rows):
-    if is_coder(coder, GivenCodes):
+    if is_kind(coder, GivenCodes):
         return lambda coder, rows: None
     return None
 
 
 @overload(move_coder, jit_options=OPTIONS)
 def _move_given(coder, rows, slopes, responses):
-    if is_coder(coder, GivenCodes):
+    if is_kind(coder, GivenCodes):
         return lambda coder, rows, slopes, responses: None
     return None
 
 
 @overload(average_coder, jit_options=OPTIONS)
 def _average_given(coder, n):
-    if is_coder(coder, GivenCodes):
+    if is_kind(coder, GivenCodes):
         return lambda coder, n: None
     return None
 

@@ -31,9 +31,9 @@ from loclin.engine.streams import Stream
 
 # Rows that are coded at once, where all need not be.
 _BLOCK = 10_000
-# A coder's steps fall as if two rounds were all the rows, whatever the models' do. But a row counts
-# as five at most: with 50, the pace of 10^7 rows, anchors come to rest too early.
-_ROUNDS_AS_PASS, _MOST_PACE = 2, 5.0
+# Rows that each counts as at most, as far as the coder's steps go: with 50, the pace of 10^7 rows,
+# anchors come to rest too early.
+_MOST_PACE = 5.0
 
 
 class SGD(AveragedWeights):
@@ -158,7 +158,7 @@ class SGDFit(Descent):
         self.seen = seen if rounds.n_rows is None else None
         self.t_start = solver.t
         solver.t += rounds.passed * rounds.pace
-        solver.coder.pace = min(max(1.0, rounds.per_pass / _ROUNDS_AS_PASS), _MOST_PACE)
+        solver.coder.pace = min(max(1.0, rounds.usual_pace), _MOST_PACE)
 
     @property
     def products(self) -> float:

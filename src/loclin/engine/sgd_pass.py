@@ -114,7 +114,7 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
         n = rows.shape[0]
         gather(X, rows, buffer)
         write_codes(coder, rows)
-        places = code_places(codes, rows)
+        places = code_places(codes, rows)  # of rows, too: dense ones are read from the buffer
         scale = dtype(progress.scale)
         code_scores(X, places, buffer, codes, W, scale, b, responses, scores)
         if settings.intercepts.extra:

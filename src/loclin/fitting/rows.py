@@ -111,21 +111,21 @@ def in_rounds(classifier: Any, n_samples: int) -> bool:
     return classifier.round_rows is not None and n_samples > classifier.round_rows
 
 
-def first_step(classifier: Any, n_samples: int) -> float:
-    """Return `eta0`, or a tenth of it in rounds, of which few rows would undo wild steps."""
+def starting_eta0(classifier: Any, n_samples: int) -> float:
+    """Return `eta0`, or a tenth of it in rounds: there are few to make up for a wild start."""
     return float(classifier.eta0 / 10 if in_rounds(classifier, n_samples) else classifier.eta0)
 
 
 def rounds_of(
     classifier: Any, rows: Rows, rng: np.random.Generator, *, continued: bool = False,
-    rounds_as_pass: int = 2,
+    slower: float = 1.0,
 ) -> Rounds:  # fmt: skip
     """Return the rows of a classifier's iterations, all of which make a pass at least."""
     size, passed = classifier.round_rows, classifier.t_ if continued else 0
     if not in_rounds(classifier, len(rows.y)):
         return Rounds(rows, None, rng, passed)
     n_rows = max(int(size), -(-len(rows.y) // classifier.max_iter))
-    return Rounds(rows, n_rows, rng, passed, rounds_as_pass=rounds_as_pass)
+    return Rounds(rows, n_rows, rng, passed, slower=slower)
 
 
 def settings_of(

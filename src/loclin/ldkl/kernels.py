@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from loclin.engine.coders import code_places, is_coder, write_codes
+from loclin.engine.coders import code_places, is_kind, write_codes
 from loclin.engine.jit import OPTIONS, inner, jit
 from loclin.engine.linear_outputs import MovingOutputs, answer, pull_outputs
 from loclin.engine.rows import is_dense
@@ -92,7 +92,7 @@ def reach(gates, reached):
 
 @overload(write_codes, jit_options=OPTIONS)
 def _write_tree_codes(coder, rows):
-    if not is_coder(coder, MovingTree):
+    if not is_kind(coder, MovingTree):
         return None
 
     def write(coder, rows):
@@ -119,7 +119,7 @@ def _write_tree_codes(coder, rows):
 @overload(pull_outputs, jit_options=OPTIONS)
 def _pull_tree(coder, i, values, columns, of_nodes, pulls):
     """Give a gate half of what its first child says of the row, less what its second child does."""
-    if not is_coder(coder, MovingTree):
+    if not is_kind(coder, MovingTree):
         return None
 
     def pull(coder, i, values, columns, of_nodes, pulls):

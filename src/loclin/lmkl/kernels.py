@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from loclin.engine.coders import code_places, is_coder, write_codes
+from loclin.engine.coders import code_places, is_kind, write_codes
 from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.linear_outputs import MovingOutputs, answer, pull_outputs
 
@@ -33,7 +33,7 @@ def soften(answers, codes):
 
 @overload(write_codes, jit_options=OPTIONS)
 def _write_gates(coder, rows):
-    if not is_coder(coder, MovingGates):
+    if not is_kind(coder, MovingGates):
         return None
 
     def write(coder, rows):
@@ -51,7 +51,7 @@ def _write_gates(coder, rows):
 
 @overload(pull_outputs, jit_options=OPTIONS)
 def _pull_gates(coder, i, values, columns, of_entries, pulls):
-    if not is_coder(coder, MovingGates):
+    if not is_kind(coder, MovingGates):
         return None
 
     def pull(coder, i, values, columns, of_entries, pulls):

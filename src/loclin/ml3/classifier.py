@@ -17,7 +17,7 @@ from loclin.engine.scores import pooled_scores, pooling_codes
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import check_coding, encode, fitted_coding
-from loclin.fitting.rows import first_step, rounds_of
+from loclin.fitting.rows import rounds_of, starting_eta0
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
@@ -288,7 +288,7 @@ class ML3Classifier(LocallyLinearClassifier):
         alpha = self._strength(norm2, n)
         solver = CCCP(rows.X, len(self.classes_), self._settings(alpha, n))
         rounds = rounds_of(self, rows, rng, continued=continued)
-        schedule = step_offset(alpha, norm2, first_step(self, n)), float(self.s0)
+        schedule = step_offset(alpha, norm2, starting_eta0(self, n)), float(self.s0)
         if continued:
             solver.set_models(self.local_coef_, self.local_intercept_)
             return CCCPFit(solver, rounds, rng, *schedule)

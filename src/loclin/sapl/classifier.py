@@ -22,7 +22,7 @@ from loclin.fitting.checks import check_flag, check_number, check_option, check_
 from loclin.fitting.encode import Views, encode, fitted_coding
 from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap
-from loclin.fitting.rows import first_step, hold_out, rounds_of, settings_of
+from loclin.fitting.rows import hold_out, rounds_of, settings_of, starting_eta0
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.sapl.anchors import (
@@ -39,7 +39,7 @@ _CODING_ROWS = 2500  # of the anchors of short fits
 _USUAL, _MOST = 100, 400  # where it is ours: the paper's number, and that of very many rows
 _MANY = 100_000  # rows, which a bandwidth learned from them does not overfit
 _WIDEST = 100  # features that are stretched: more would be by noise
-_ROUNDS_AS_PASS = 4  # as far as the models' steps go: with two they fall too early for 200 rounds
+_SLOWER = 2  # so the models' steps fall: they have 200 rounds, others less than a hundred
 
 
 class SAPLClassifier(LocallyLinearClassifier):
@@ -297,7 +297,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             self._schedule(solver, some, len(rows.y))
             target = rows.y if self.share_anchors else one_against_rest(rows.y, k)
             rounds = rounds_of(self, rows._replace(y=target), own, continued=continued,
-                               rounds_as_pass=_ROUNDS_AS_PASS)  # fmt: skip
+                               slower=_SLOWER)  # fmt: skip
             fits.append(SGDFit(solver, rounds, views, own, seen))
         return self._as_one(fits, rows.X.shape[1])
 
@@ -397,7 +397,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         norm2 = solver.mean_squared_norm(*self._views(some.X))
         alpha = self._strength(norm2, n_samples)
         solver.settings = solver.settings._replace(alpha=alpha)
-        solver.count_steps(norm2, first_step(self, n_samples))
+        solver.count_steps(norm2, starting_eta0(self, n_samples))
 
     def _starting_coding(
         self, rows: Rows, rng: np.random.Generator, first: int | None = None

@@ -13,7 +13,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from loclin.engine.coders import average_coder, code_places, is_coder, move_coder, write_codes
+from loclin.engine.coders import average_coder, code_places, is_kind, move_coder, write_codes
 from loclin.engine.codes import add_code
 from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.nearest import nearest, nearest_room, rows_together
@@ -94,7 +94,7 @@ def _multiply_anchors(X, rows, anchors, products):
 
 @overload(write_codes, jit_options=OPTIONS)
 def _write_soft_assignment(coder, rows):
-    if not is_coder(coder, MovingAnchors):
+    if not is_kind(coder, MovingAnchors):
         return None
 
     def soft_assignment(coder, rows):
@@ -121,7 +121,7 @@ def _write_soft_assignment(coder, rows):
 
 @overload(average_coder, jit_options=OPTIONS)
 def _average_anchors(coder, n):
-    if not is_coder(coder, MovingAnchors):
+    if not is_kind(coder, MovingAnchors):
         return None
 
     def average(coder, n):
@@ -163,7 +163,7 @@ def _move_anchors(coder, rows, slopes, responses):
     ``sum_y slope_y code_j (r_yj - f_y)``: the loss falls along ``2 bandwidth pull (x - v_j)``, and
     along ``pull log code_j`` summed over the anchors for the logarithm of the bandwidth.
     """
-    if not is_coder(coder, MovingAnchors):
+    if not is_kind(coder, MovingAnchors):
         return None
 
     def move(coder, rows, slopes, responses):
