@@ -18,7 +18,7 @@ from loclin.engine.scores import winners
 from loclin.fitting.rows import in_rounds
 from loclin.fitting.targets import share_right
 
-_ROUNDS_AVERAGED = 5  # for a pass
+_ROUNDS_AVERAGED = 8  # for a pass
 
 
 @dataclass

@@ -119,7 +119,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     tol : float, default=1e-3
         Passes end when the objective (with early stopping: minus the held-out accuracy) has not
         fallen by `tol` for `n_iter_no_change` passes in a row; then come `average` more. Where rows
-        come in rounds (`round_rows`), the objective is to fall by 1.5 `tol` of itself, or by
+        come in rounds (`round_rows`), the objective is to fall by 2.5 `tol` of itself, or by
         `tol` / 10 if that is more: with millions of rows it falls slowly, but for long.
     n_iter_no_change : int, default=5
         See `tol`.
@@ -127,7 +127,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         Rows scored together; 1 is Algorithm 1 of the paper. "auto" takes 64, and n_samples / 100
         below 6,400 rows.
     average : int, default=5
-        Average the iterates of so many last passes, or of five times as many rounds; 0 takes the
+        Average the iterates of so many last passes, or of eight times as many rounds; 0 takes the
         last iterate.
     eta0 : float, default=10.0
         First step of the models, over the mean squared norm of their features; a tenth where rows
@@ -200,7 +200,7 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     _multiplies_features = True
     _learns_codes = True
-    _share_in_rounds = 1.5
+    _share_in_rounds = 2.5
 
     def __init__(
         self,
