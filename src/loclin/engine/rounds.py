@@ -12,7 +12,7 @@ from loclin.engine.data import Rows
 # many rows, each waits for the memory.
 _PAGE = 64
 _BLOCK_PAGES = 40  # of the rows that are fetched at once
-_ROUNDS_AS_PASS = 2  # as far as steps go: ML3 errs less on 10^6 rows than with one
+_ROUNDS_AS_PASS = 2  # as far as steps go
 
 
 class Rounds:
@@ -31,8 +31,8 @@ class Rounds:
     passed : int, default=0
         Rows passed before.
     slower : float, default=1.0
-        So many times slower do the steps of models fall, but a row counts as one at least if it
-        would without: steps that hardly fall leave the noise of the rows in.
+        So many times slower do the steps of models fall where a row counts as more than one, but it
+        still counts as one at least: steps that hardly fall leave the noise of the rows in.
     """
 
     def __init__(
@@ -42,7 +42,9 @@ class Rounds:
         self.rows, self.rng, self.passed = rows, rng, passed
         self.n_rows = n_rows
         self.usual_pace = 1.0 if n_rows is None else len(rows.y) / (_ROUNDS_AS_PASS * n_rows)
-        self.pace = max(self.usual_pace / slower, min(1.0, self.usual_pace))
+        self.pace = self.usual_pace
+        if self.usual_pace > 1:
+            self.pace = max(1.0, self.usual_pace / slower)
         self.objective, self.n_rounds = 0.0, 0
         self.to_come = np.empty(0, np.intp)  # pages of this pass
 
