@@ -24,7 +24,7 @@ from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
 from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes
 from loclin.projections import dual_exponent
 
-# So the steps fall in rounds: where they stay long, a third of the fits to 10^6 rows of
+# So the steps fall in rounds: where they stay long, many a fit to the rows of
 # `benchmarks.many_rows` levels off early, with twice the errors.
 _SLOWER = 0.5
 
