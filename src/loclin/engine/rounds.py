@@ -31,8 +31,9 @@ class Rounds:
     passed : int, default=0
         Rows passed before.
     slower : float, default=1.0
-        So many times slower do the steps of models fall where a row counts as more than one, but it
-        still counts as one at least: steps that hardly fall leave the noise of the rows in.
+        So many times slower (below 1: faster) do the steps of models fall where a row counts as
+        more than one, but it still counts as one at least: steps that hardly fall leave the noise
+        of the rows in.
     """
 
     def __init__(

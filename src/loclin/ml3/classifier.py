@@ -24,7 +24,7 @@ from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
 from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes
 from loclin.projections import dual_exponent
 
-# So the steps fall in rounds: where they stay long, many a fit to the rows of
+# In rounds steps fall twice as fast: where they stay long, many a fit to the rows of
 # `benchmarks.many_rows` levels off early, with twice the errors.
 _SLOWER = 0.5
 
@@ -82,9 +82,8 @@ class ML3Classifier(LocallyLinearClassifier):
         Rows of an iteration where there are more: it takes the next so many of one shuffled pass
         after another, and all iterations together make a pass at least. Codes are then frozen every
         2,560 rows, steps begin at a tenth of `eta0` and fall as if a round were all rows (two
-        rounds where there are no more).
-        On 10^6 rows that errs half as much in a thirtieth of the time. None takes all rows in every
-        iteration, as the paper does.
+        rounds where there are no more). On 10^6 rows that errs half as much in less than a tenth of
+        the time. None takes all rows in every iteration, as the paper does.
     batch_size : int or "auto", default="auto"
         Rows that are scored by one matrix product before any of them updates the models. 1 is the
         paper's algorithm to the letter; more reach the same errors, several times faster, as long
