@@ -38,8 +38,8 @@ class PlainML3:
         self.history = []
 
     def freeze(self, X, y):
-        codes = np.zeros((N, M))
-        for i in range(N):
+        codes = np.zeros((len(y), M))
+        for i in range(len(y)):
             responses = self.W[y[i]] @ X[i] + self.b[y[i]]
             codes[i] = argmax_lp_ball(responses, self.s.p)
             if self.s.revive and not codes[i].any():
@@ -47,9 +47,11 @@ class PlainML3:
         return codes
 
     def epoch(self, X, y, weights, order, codes, start):
-        s, total = self.s, 0.0
+        s, total, by_batch = self.s, 0.0, codes is None
         for first in range(0, N, s.batch_size):
             W, b = self.W.copy(), self.b.copy()
+            if by_batch:
+                codes = self.freeze(X, y)
             for i in order[first : first + s.batch_size]:
                 responses = W @ X[i] + b
                 scores = np.array([codes[i] @ r if start else norm(r, s.p) for r in responses])
@@ -93,7 +95,7 @@ class FixedOrders:
         return self.order
 
 
-def run_both(data, s, kind=np.asarray, n_iterations=3, average_last=False, s0=1.0):
+def run_both(data, s, kind=np.asarray, n_iterations=3, average_last=False, s0=1.0, by_batch=False):
     X, y, weights = data
     codes = random_codes(np.random.default_rng(1), N, M, s.p, np.float64)
     solver, plain, rng = CCCP(kind(X), C, s), PlainML3(s), FixedOrders(2)
@@ -105,8 +107,9 @@ def run_both(data, s, kind=np.asarray, n_iterations=3, average_last=False, s0=1.
         plain.history = []
         average = average_last and iteration == n_iterations
         np.testing.assert_allclose(solver.freeze(kind(X), y), frozen, atol=1e-9)
-        objective = solver.iterate(kind(X), y, weights, rng, average=average)
-        expected = plain.epoch(X, y, weights, rng.order, frozen, start=False)
+        objective = solver.iterate(kind(X), y, weights, rng, average=average, by_batch=by_batch)
+        codes = None if by_batch else frozen
+        expected = plain.epoch(X, y, weights, rng.order, codes, start=False)
         pairs.append((objective - solver.penalty(), expected))
     return solver, plain, pairs
 
@@ -143,6 +146,17 @@ def test_batch_of_one_is_algorithm_2(data, p, kind):
 def test_every_setting_is_the_plain_algorithm(data, changed, kind):
     solver, plain, _ = run_both(data, settings(**changed), kind)
     assert_same(solver, plain)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("p", [1.0, 1.15, 1.5, np.inf])
+@pytest.mark.parametrize("batch_size", [1, 7])
+def test_each_batch_freezes_its_own_codes(data, batch_size, p, kind):
+    changed = settings(batch_size=batch_size, p=p, revive=batch_size > 1)
+    solver, plain, pairs = run_both(data, changed, kind, by_batch=True)
+    assert_same(solver, plain)
+    got, expected = np.transpose(pairs[1:])
+    np.testing.assert_allclose(got, expected, rtol=1e-9)
 
 
 def test_the_paper_s_schedule(data):

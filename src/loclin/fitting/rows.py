@@ -111,9 +111,9 @@ def in_rounds(classifier: Any, n_samples: int) -> bool:
     return classifier.round_rows is not None and n_samples > classifier.round_rows
 
 
-def starting_eta0(classifier: Any, n_samples: int) -> float:
-    """Return `eta0`, or a tenth of it in rounds: there are few to make up for a wild start."""
-    return float(classifier.eta0 / 10 if in_rounds(classifier, n_samples) else classifier.eta0)
+def starting_eta0(classifier: Any, n_samples: int, part: float) -> float:
+    """Return `eta0`, or a part of it in rounds: there are few to make up for a wild start."""
+    return float(classifier.eta0 * (part if in_rounds(classifier, n_samples) else 1))
 
 
 def rounds_of(

@@ -51,6 +51,7 @@ class CCCPSettings(NamedTuple):
         return PassSettings(
             alpha=self.alpha, q=dual_exponent(self.p), loss=self.loss, radius=self.radius,
             batch_size=self.batch_size, start=start, penalize_intercept=self.penalize_intercept,
+            revive=self.revive,
         )  # fmt: skip
 
 
@@ -104,13 +105,14 @@ class CCCP(AveragedWeights):
 
     def iterate(
         self, X: Matrix, y: Labels, weights: Floats, rng: np.random.Generator, *,
-        average: bool = False,
+        average: bool = False, by_batch: bool = False,
     ) -> float:  # fmt: skip
-        """One CCCP iteration. Return the objective.
+        """One CCCP iteration, or with `by_batch` one a batch. Return the objective.
 
         It is the running estimate gathered during the pass, with the penalty at its end.
         """
-        return self._pass(X, y, weights, self.freeze(X, y), rng, start=False, average=average)
+        codes = np.empty((0, self.n_models), X.dtype) if by_batch else self.freeze(X, y)
+        return self._pass(X, y, weights, codes, rng, start=False, average=average)
 
     def freeze(self, X: Matrix, y: Labels) -> Floats:
         """Return the codes (n, m) of the rows' true classes at the weights as they stand."""

@@ -24,9 +24,9 @@ from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
 from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes
 from loclin.projections import dual_exponent
 
-# In rounds steps fall twice as fast: where they stay long, many a fit to the rows of
-# `benchmarks.many_rows` levels off early, with twice the errors.
-_SLOWER = 0.5
+# In rounds steps begin at a part of `eta0`, and fall twice as fast: where they are long, or stay
+# so, many a fit to the rows of `benchmarks.many_rows` levels off early, with twice the errors.
+_FIRST_STEP, _SLOWER = 1 / 15, 0.5
 
 
 class ML3Classifier(LocallyLinearClassifier):
@@ -80,9 +80,9 @@ class ML3Classifier(LocallyLinearClassifier):
         most fits need 30 to 100. The paper takes 30.
     round_rows : int or None, default=50_000
         Rows of an iteration where there are more: it takes the next so many of one shuffled pass
-        after another, and all iterations together make a pass at least. Codes are then frozen every
-        2,560 rows, steps begin at a tenth of `eta0` and fall as if a round were all rows (two
-        rounds where there are no more). On 10^6 rows that errs half as much in less than a tenth of
+        after another, and all iterations together make a pass at least. Each batch then freezes
+        its own codes, steps begin at a fifteenth of `eta0` and fall as if a round were all rows
+        (two rounds where there are no more). On 10^6 rows that errs half as much in a twentieth of
         the time. None takes all rows in every iteration, as the paper does.
     batch_size : int or "auto", default="auto"
         Rows that are scored by one matrix product before any of them updates the models. 1 is the
@@ -292,7 +292,7 @@ class ML3Classifier(LocallyLinearClassifier):
         alpha = self._strength(norm2, n)
         solver = CCCP(rows.X, len(self.classes_), self._settings(alpha, n))
         rounds = rounds_of(self, rows, rng, continued=continued, slower=_SLOWER)
-        schedule = step_offset(alpha, norm2, starting_eta0(self, n)), float(self.s0)
+        schedule = step_offset(alpha, norm2, starting_eta0(self, n, _FIRST_STEP)), float(self.s0)
         if continued:
             solver.set_models(self.local_coef_, self.local_intercept_)
             return CCCPFit(solver, rounds, rng, *schedule)

@@ -29,6 +29,16 @@ from loclin.engine.rows import (
 )
 
 
+@inner
+def _code_to_freeze(row, total, first, q, revive, code):
+    """Write the maximising code of a class whose responses begin at `first`; see `freeze_codes`."""
+    m = code.shape[0]
+    norm = pooled_norm(total, row, first, m, q)
+    argmax_code(row, first, m, q, norm, code)
+    if revive and not norm > 0.0:
+        code[row[first : first + m].argmax()] = 1
+
+
 @jit
 def freeze_codes(X, order, class_starts, W, b, q, block, revive, codes):
     """Write the maximising code of every row's true class (equation 11), at the weights given.
@@ -67,10 +77,7 @@ def freeze_codes(X, order, class_starts, W, b, q, block, revive, codes):
             score(X, rows, buffer, W, k * m, m, responses)
             respond(responses, n, one, b[k * m : (k + 1) * m], q, powers, ones, sums)
             for i in range(n):
-                norm = pooled_norm(sums[i, 0], responses[i], 0, m, q)
-                argmax_code(responses[i], 0, m, q, norm, codes[rows[i]])
-                if revive and not norm > 0.0:
-                    codes[rows[i], responses[i].argmax()] = 1
+                _code_to_freeze(responses[i], sums[i, 0], 0, q, revive, codes[rows[i]])
 
 
 @inner
@@ -97,7 +104,10 @@ def _rival(row, sums, code, n_classes, q, label, start):
 
 
 class PassSettings(NamedTuple):
-    """What a pass needs to know besides the data; `start`: the codes are shared by all classes."""
+    """What a pass needs to know besides the data.
+
+    `start`: the codes given are shared by all classes; `revive` is for codes that are not given.
+    """
 
     alpha: float
     q: float
@@ -106,6 +116,7 @@ class PassSettings(NamedTuple):
     batch_size: int
     start: bool
     penalize_intercept: bool
+    revive: bool
 
 
 class Updates(NamedTuple):
@@ -124,7 +135,7 @@ def _find_updates(rows, y, row_weights, codes, responses, sums, settings, update
     ----------
     rows : ndarray of shape (n_batch,)
     y, row_weights : ndarray of shape (n,)
-    codes : ndarray of shape (n, m)
+    codes : ndarray of shape (n, m) or (0, m)
     responses : ndarray of shape (>= n_batch, c m)
         ``w . x + b`` of all models.
     sums : ndarray of shape (>= n_batch, c)
@@ -139,10 +150,13 @@ def _find_updates(rows, y, row_weights, codes, responses, sums, settings, update
     n_updates : int
     """
     q, start = settings.q, settings.start
-    m = codes.shape[1]
+    m, given = codes.shape[1], codes.shape[0] > 0
     total, found = 0.0, 0
     for i in range(rows.shape[0]):
-        row, label, code = responses[i], y[rows[i]], codes[rows[i]]
+        row, label = responses[i], y[rows[i]]
+        code = codes[rows[i]] if given else updates.codes[found]
+        if not given:
+            _code_to_freeze(row, sums[i, label], label * m, q, settings.revive, code)
         rival, rival_score = _rival(row, sums[i], code, sums.shape[1], q, label, start)
         margin = _dot_code(code, row, label * m) - rival_score
         weight = row_weights[rows[i]]
@@ -227,8 +241,9 @@ def cccp_pass(X, y, row_weights, order, codes, weights, sums, progress, settings
     X : compiled form of {ndarray, csr} of shape (n, d)
     y, row_weights, order : ndarray of shape (n,)
         Labels 0 .. c - 1, weights, and the order in which the rows come.
-    codes : ndarray of shape (n, m)
-        Of the true classes; of all classes in the starting pass.
+    codes : ndarray of shape (n, m) or (0, m)
+        Of the true classes; of all classes in the starting pass. Where none are given, each batch
+        freezes its own, at the weights that it meets.
     weights, sums : Weights
         Moved; nothing is averaged where the sums are empty. There are no global intercepts.
     progress : Progress
@@ -249,7 +264,7 @@ def cccp_pass(X, y, row_weights, order, codes, weights, sums, progress, settings
     buffer = row_buffer(X, batch, W.shape[1])
     responses = np.empty((batch, b.shape[0]), codes.dtype)
     powers, ones = np.empty_like(responses), np.ones(m, codes.dtype)
-    class_sums = np.empty((batch, b.shape[0] // m), codes.dtype)
+    class_sums = np.zeros((batch, b.shape[0] // m), codes.dtype)
     updates = Updates(
         np.empty(2 * batch, np.int64),
         np.empty(2 * batch, np.int64),

@@ -44,14 +44,14 @@ class CCCPFit(Descent):
         self.t_start, self.s0, self.start = t_start, s0, start
 
     def iterate(self, *, average: bool) -> float:
-        """Freeze the codes of the true classes, and pass once over the rows of a round."""
+        """Pass once over all rows, their codes frozen; over those of a round, by batch."""
         if self.start is not None:
             for part in self._parts():
                 self.solver.start(*part[:3], self.start(part.X, self.rng), self.rng)
             self.start = None
-        total, n = 0.0, 0
+        total, n, by_batch = 0.0, 0, self.rounds.n_rows is not None
         for part in self._parts():
-            objective = self.solver.iterate(*part[:3], self.rng, average=average)
+            objective = self.solver.iterate(*part[:3], self.rng, average=average, by_batch=by_batch)
             total += len(part.y) * objective
             n += len(part.y)
         return self.rounds.averaged(total / n)

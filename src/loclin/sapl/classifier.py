@@ -39,7 +39,8 @@ _CODING_ROWS = 2500  # of the anchors of short fits
 _USUAL, _MOST = 100, 400  # where it is ours: the paper's number, and that of very many rows
 _MANY = 100_000  # rows, which a bandwidth learned from them does not overfit
 _WIDEST = 100  # features that are stretched: more would be by noise
-_SLOWER = 2  # so the models' steps fall: they have 200 rounds, others less than a hundred
+# In rounds, of which there are about 200, the models' steps begin at a part of `eta0`, and fall:
+_FIRST_STEP, _SLOWER = 0.1, 2
 
 
 class SAPLClassifier(LocallyLinearClassifier):
@@ -397,7 +398,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         norm2 = solver.mean_squared_norm(*self._views(some.X))
         alpha = self._strength(norm2, n_samples)
         solver.settings = solver.settings._replace(alpha=alpha)
-        solver.count_steps(norm2, starting_eta0(self, n_samples))
+        solver.count_steps(norm2, starting_eta0(self, n_samples, _FIRST_STEP))
 
     def _starting_coding(
         self, rows: Rows, rng: np.random.Generator, first: int | None = None
