@@ -176,26 +176,26 @@ def test_parts_held_out_and_learned_weigh_1_in_the_mean():
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "slower", "pace", "of_coder"),
+    ("n_rows", "as_pass", "pace", "of_coder"),
     [
-        (None, 2, 1.0, 1.0),
-        (100, 1, 0.6, 1.0),
+        (None, 4, 1.0, 1.0),
         (100, 2, 0.6, 1.0),
-        (50, 1, 1.2, 1.2),
-        (50, 2, 1.0, 1.2),
-        (40, 2, 1.0, 1.5),
-        (12, 2, 2.5, 5.0),
-        (1, 1, 60.0, 5.0),
-        (100, 0.5, 0.6, 1.0),
-        (50, 0.5, 2.4, 1.2),
+        (100, 4, 0.6, 1.0),
+        (50, 2, 1.2, 1.2),
+        (50, 4, 1.0, 1.2),
+        (40, 4, 1.0, 1.5),
+        (12, 4, 2.5, 5.0),
+        (1, 2, 60.0, 5.0),
+        (100, 1, 0.6, 1.0),
+        (50, 1, 2.4, 1.2),
     ],
 )
 def test_what_a_row_of_rounds_counts_as_and_to_a_coder_as_five_at_most(
-    n_rows, slower, pace, of_coder
+    n_rows, as_pass, pace, of_coder
 ):
     rows, rng = Rows(np.zeros((120, 1)), np.zeros(120, np.int32), np.ones(120)), None
     solver = SimpleNamespace(t=7.0, coder=Given())
-    rounds = Rounds(rows, n_rows, rng, passed=10, slower=slower)
+    rounds = Rounds(rows, n_rows, rng, passed=10, as_pass=as_pass)
     SGDFit(solver, rounds, None, rng)
     assert solver.t == 7.0 + 10 * pace
     assert solver.coder.pace == of_coder

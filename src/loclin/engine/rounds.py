@@ -12,14 +12,14 @@ from loclin.engine.data import Rows
 # many rows, each waits for the memory.
 _PAGE = 64
 _BLOCK_PAGES = 40  # of the rows that are fetched at once
-_ROUNDS_AS_PASS = 2  # as far as steps go
+_AS_PASS = 2  # rounds, as far as steps go
 
 
 class Rounds:
     """Rows that a stochastic procedure takes a round at a time.
 
     A pass takes the pages in an order of its own; the procedure shuffles the rows of a block. Steps
-    fall as if two rounds were all the rows, so a row counts as several.
+    fall as if a few rounds were all the rows, so a row counts as several.
 
     Parameters
     ----------
@@ -30,22 +30,22 @@ class Rounds:
         Not used where a round is all rows.
     passed : int, default=0
         Rows passed before.
-    slower : float, default=1.0
-        So many times slower (below 1: faster) do the steps of models fall where a row counts as
-        more than one, but it still counts as one at least: steps that hardly fall leave the noise
+    as_pass : float, default=2
+        So many rounds count as all rows in a fit to more than two rounds; two do in others, and for
+        a coder. In such a fit a row counts as one at least: steps that hardly fall leave the noise
         of the rows in.
     """
 
     def __init__(
         self, rows: Rows, n_rows: int | None, rng: np.random.Generator, passed: int = 0, *,
-        slower: float = 1.0,
+        as_pass: float = _AS_PASS,
     ) -> None:  # fmt: skip
         self.rows, self.rng, self.passed = rows, rng, passed
         self.n_rows = n_rows
-        self.usual_pace = 1.0 if n_rows is None else len(rows.y) / (_ROUNDS_AS_PASS * n_rows)
-        self.pace = self.usual_pace
-        if self.usual_pace > 1:
-            self.pace = max(1.0, self.usual_pace / slower)
+        self.coder_pace = 1.0 if n_rows is None else len(rows.y) / (_AS_PASS * n_rows)
+        self.pace = self.coder_pace
+        if n_rows is not None and self.coder_pace > 1:
+            self.pace = max(1.0, len(rows.y) / (as_pass * n_rows))
         self.objective, self.n_rounds = 0.0, 0
         self.to_come = np.empty(0, np.intp)  # pages of this pass
 

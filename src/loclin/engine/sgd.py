@@ -158,7 +158,7 @@ class SGDFit(Descent):
         self.seen = seen if rounds.n_rows is None else None
         self.t_start = solver.t
         solver.t += rounds.passed * rounds.pace
-        solver.coder.pace = min(max(1.0, rounds.usual_pace), _MOST_PACE)
+        solver.coder.pace = min(max(1.0, rounds.coder_pace), _MOST_PACE)
 
     @property
     def products(self) -> float:

@@ -118,14 +118,14 @@ def starting_eta0(classifier: Any, n_samples: int, part: float) -> float:
 
 def rounds_of(
     classifier: Any, rows: Rows, rng: np.random.Generator, *, continued: bool = False,
-    slower: float = 1.0,
+    as_pass: float = 2,
 ) -> Rounds:  # fmt: skip
     """Return the rows of a classifier's iterations, all of which make a pass at least."""
     size, passed = classifier.round_rows, classifier.t_ if continued else 0
     if not in_rounds(classifier, len(rows.y)):
         return Rounds(rows, None, rng, passed)
     n_rows = max(int(size), -(-len(rows.y) // classifier.max_iter))
-    return Rounds(rows, n_rows, rng, passed, slower=slower)
+    return Rounds(rows, n_rows, rng, passed, as_pass=as_pass)
 
 
 def settings_of(

@@ -24,9 +24,10 @@ from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
 from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes
 from loclin.projections import dual_exponent
 
-# In rounds steps begin at a part of `eta0`, and fall twice as fast: where they are long, or stay
-# so, many a fit to the rows of `benchmarks.many_rows` levels off early, with twice the errors.
-_FIRST_STEP, _SLOWER = 1 / 15, 0.5
+# In rounds steps begin at a part of `eta0`, and fall as if one round were all rows: where they are
+# long, or stay so, many a fit to the rows of `benchmarks.many_rows` levels off early, with twice
+# the errors.
+_FIRST_STEP, _AS_PASS = 1 / 15, 1
 
 
 class ML3Classifier(LocallyLinearClassifier):
@@ -291,7 +292,7 @@ class ML3Classifier(LocallyLinearClassifier):
         n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
         alpha = self._strength(norm2, n)
         solver = CCCP(rows.X, len(self.classes_), self._settings(alpha, n))
-        rounds = rounds_of(self, rows, rng, continued=continued, slower=_SLOWER)
+        rounds = rounds_of(self, rows, rng, continued=continued, as_pass=_AS_PASS)
         schedule = step_offset(alpha, norm2, starting_eta0(self, n, _FIRST_STEP)), float(self.s0)
         if continued:
             solver.set_models(self.local_coef_, self.local_intercept_)

@@ -39,8 +39,9 @@ _CODING_ROWS = 2500  # of the anchors of short fits
 _USUAL, _MOST = 100, 400  # where it is ours: the paper's number, and that of very many rows
 _MANY = 100_000  # rows, which a bandwidth learned from them does not overfit
 _WIDEST = 100  # features that are stretched: more would be by noise
-# In rounds, of which there are about 200, the models' steps begin at a part of `eta0`, and fall:
-_FIRST_STEP, _SLOWER = 0.1, 2
+# In rounds, of which there are about 200, the models' steps begin at a part of `eta0`, and fall as
+# if so many rounds were all rows.
+_FIRST_STEP, _AS_PASS = 0.1, 4
 
 
 class SAPLClassifier(LocallyLinearClassifier):
@@ -298,7 +299,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             self._schedule(solver, some, len(rows.y))
             target = rows.y if self.share_anchors else one_against_rest(rows.y, k)
             rounds = rounds_of(self, rows._replace(y=target), own, continued=continued,
-                               slower=_SLOWER)  # fmt: skip
+                               as_pass=_AS_PASS)  # fmt: skip
             fits.append(SGDFit(solver, rounds, views, own, seen))
         return self._as_one(fits, rows.X.shape[1])
 
