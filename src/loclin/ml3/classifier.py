@@ -172,13 +172,12 @@ class ML3Classifier(LocallyLinearClassifier):
 
     Notes
     -----
-    On a stream (`partial_fit`), each call is one CCCP iteration: its rows' codes are frozen at the
-    weights that it meets (calls of more than 10,000 rows are cut up). The first
-    ``20 * n_models * n_classes`` rows get random codes. ``alpha="auto"`` follows its rule with the
-    rows seen so far; steps start at ``1 / (mean ||x||^2 + 1)`` and fall as alpha tells, which for
-    "auto" is not at all. The fitted models are a running average of the iterates that forgets the
-    early ones. Memory does not grow with the number of calls. After `fit`, `partial_fit` goes on
-    with the fit's alpha and step.
+    On a stream (`partial_fit`) each batch freezes its own codes, so that the size of the calls
+    hardly matters. The first ``20 * n_models * n_classes`` rows get random codes. ``alpha="auto"``
+    follows its rule with the rows seen so far; steps start at ``1 / (mean ||x||^2 + 1)`` and fall
+    as alpha tells, which for "auto" is not at all. The fitted models are a running average of the
+    iterates that forgets the early ones. Memory does not grow with the number of calls. After
+    `fit`, `partial_fit` goes on with the fit's alpha and step.
 
     References
     ----------

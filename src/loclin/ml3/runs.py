@@ -14,7 +14,7 @@ from loclin.engine.rounds import Rounds
 from loclin.engine.streams import Stream
 from loclin.ml3.cccp import CCCP, random_codes
 
-# Rows of a stream learned at once: at most so many share one refresh of the codes.
+# Rows of a stream learned at once: at most so many share one step of the average.
 _STREAM_BLOCK = 10_000
 # Rows for every class and model that a stream gives random codes at its beginning.
 _STREAM_START = 20
@@ -83,9 +83,8 @@ class CCCPFit(Descent):
 class CCCPStream(Stream):
     """ML3 on rows that come once.
 
-    Rows are learned in blocks (a call's rows, cut at `_STREAM_BLOCK`): a block is one CCCP
-    iteration, its codes frozen at the weights it meets. The first rows, before the models mean
-    anything, get random codes.
+    Rows are learned in blocks (a call's rows, cut at `_STREAM_BLOCK`); each batch freezes its own
+    codes. The first rows, before the models mean anything, get random codes.
     """
 
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
@@ -110,7 +109,7 @@ class CCCPStream(Stream):
         if starting:
             codes = random_codes(self.rng, *shape, solver.settings.p, X.dtype)
             return solver.start(X, y, weights, codes, self.rng)
-        objective = solver.iterate(X, y, weights, self.rng, average=True)
+        objective = solver.iterate(X, y, weights, self.rng, average=True, by_batch=True)
         self.fold(len(y))
         return objective
 
