@@ -120,18 +120,32 @@ def test_a_plateau_is_a_fall_by_tol_and_by_a_share():
 
 @pytest.mark.parametrize("early", [False, True])
 def test_rounds_of_sapl_end_by_a_share_of_the_objective_and_average_more(early):
-    X, y = sines(6000)
-    ends, plain = {}, {"n_anchors": 20, "alpha": "scale", "metric": None, "calibrate": False}
-    for size in (None, 2000):
-        model = SAPLClassifier(round_rows=size, tol=0.01, n_iter_no_change=2, average=3,
-                               early_stopping=early, random_state=0, **plain)  # fmt: skip
-        watched = model.fit(X, y).objective_
-        if early:
-            watched = [-score for score in model.validation_scores_]
-        share = 0.025 if size and not early else 0.0
-        plateau = Plateau(0.001 if share else 0.01, 2, share)
-        ends[size] = model.n_iter_ - plateau.replay(watched)
+    model = SAPLClassifier(n_anchors=20, tol=0.01, early_stopping=early, random_state=0)
+    ends = iterations_after(model, Plateau(0.001, 2, 0.025))
     assert ends == {None: 3, 2000: 24}
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_rounds_of_ml3_end_later(early):
+    model = ML3Classifier(8, tol=0.01, early_stopping=early, random_state=0)
+    ends = iterations_after(model, Plateau(0.01, 4))
+    assert ends == {None: 3, 2000: 3}
+
+
+def iterations_after(model, of_rounds):
+    """Return by rows of a round how many iterations follow its plateau."""
+    X, y = sines(6000)
+    ends = {}
+    for size in (None, 2000):
+        model.set_params(round_rows=size, n_iter_no_change=2, average=3, alpha="scale",
+                         metric=None, calibrate=False)  # fmt: skip
+        watched, plateau = model.fit(X, y).objective_, Plateau(0.01, 2)
+        if model.early_stopping:
+            watched = [-score for score in model.validation_scores_]
+        elif size:
+            plateau = of_rounds
+        ends[size] = model.n_iter_ - plateau.replay(watched)
+    return ends
 
 
 def test_all_iterations_make_a_pass_at_least():

@@ -32,7 +32,7 @@ from loclin.fitting.checks import (
     read_labelled_rows,
     read_rows,
 )
-from loclin.fitting.iterations import accuracy_with, check_learned, warn_of_end
+from loclin.fitting.iterations import EndOfRounds, accuracy_with, check_learned, warn_of_end
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
 from loclin.fitting.metric import StreamedMetric, chosen_metric, move_metric
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh
@@ -77,7 +77,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     objective_: list[float]
     validation_scores_: list[float]
     round_rows: int | None = None  # rows of an iteration where there are more; None: all
-    _share_in_rounds: float = 0.0  # of the objective, over `tol`: what a round is to take off
+    _end_of_rounds: EndOfRounds = EndOfRounds()
     metric: str | int | None = None  # that anchors and the penalty measure by
     n_jobs: int | None = None  # short fits at once
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?

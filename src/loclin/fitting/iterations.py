@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -18,7 +18,24 @@ from loclin.engine.scores import winners
 from loclin.fitting.rows import in_rounds
 from loclin.fitting.targets import share_right
 
-_ROUNDS_AVERAGED = 8  # for a pass
+
+class EndOfRounds(NamedTuple):
+    """How fits in rounds end, beside those whose iterations take all rows.
+
+    Parameters
+    ----------
+    patience : int, default=1
+        Times `n_iter_no_change`: the objective watched is a mean over some rounds, and late.
+    share : float, default=0.0
+        Of the objective, over `tol`, that a round is to take off, instead of `tol`. A round of few
+        of many rows lowers the objective by little, if for long, the less the lower it is.
+    averaged : int, default=1
+        Times `average`.
+    """
+
+    patience: int = 1
+    share: float = 0.0
+    averaged: int = 1
 
 
 @dataclass
@@ -44,18 +61,16 @@ class Plateau:
 
 
 def end_of(classifier: Any, n_samples: int) -> tuple[Plateau, int]:
-    """Return the plateau that ends a fit to so many rows, and the iterations averaged after it.
-
-    A round of few of many rows lowers the objective by little, if for long, the less the lower it
-    is. `_share_in_rounds` says that a model has use for that; then more rounds are averaged, too.
-    """
+    """Return the plateau that ends a fit to so many rows, and the iterations averaged after it."""
     plateau, average = Plateau(classifier.tol, classifier.n_iter_no_change), classifier.average
-    if classifier._share_in_rounds and in_rounds(classifier, n_samples):
-        average *= _ROUNDS_AVERAGED
-        if not classifier.early_stopping:
-            share = classifier._share_in_rounds * plateau.tol
-            plateau = replace(plateau, tol=plateau.tol / 10, share=share)
-    return plateau, average
+    if not in_rounds(classifier, n_samples):
+        return plateau, average
+    patience, share, averaged = classifier._end_of_rounds
+    if not classifier.early_stopping:
+        plateau = replace(plateau, patience=patience * plateau.patience)
+        if share:
+            plateau = replace(plateau, tol=plateau.tol / 10, share=share * plateau.tol)
+    return plateau, averaged * average
 
 
 def accuracy_with(classifier: Any, fitted: FittedModel, rows: Rows) -> float:

@@ -17,6 +17,7 @@ from loclin.engine.scores import pooled_scores, pooling_codes
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import check_coding, encode, fitted_coding
+from loclin.fitting.iterations import EndOfRounds
 from loclin.fitting.rows import rounds_of, starting_eta0
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
@@ -83,8 +84,8 @@ class ML3Classifier(LocallyLinearClassifier):
         Rows of an iteration where there are more: it takes the next so many of one shuffled pass
         after another, and all iterations together make a pass at least. Each batch then freezes
         its own codes, steps begin at a fifteenth of `eta0` and fall as if a round were all rows
-        (two rounds where there are no more). On 10^6 rows that errs half as much in a twentieth of
-        the time. None takes all rows in every iteration, as the paper does.
+        (two rounds where there are no more). On 10^6 rows that errs half as much in less than a
+        twentieth of the time. None takes all rows in every iteration, as the paper does.
     batch_size : int or "auto", default="auto"
         Rows that are scored by one matrix product before any of them updates the models. 1 is the
         paper's algorithm to the letter; more reach the same errors, several times faster, as long
@@ -114,7 +115,7 @@ class ML3Classifier(LocallyLinearClassifier):
         Stop when the objective (with `early_stopping` the validation accuracy) has not improved by
         this much for `n_iter_no_change` iterations; `average` iterations follow.
     n_iter_no_change : int, default=5
-        See `tol`.
+        See `tol`; twice as many where iterations are rounds, as the objective is a mean over some.
     early_stopping : bool, default=False
         Hold out a stratified part of the rows and watch the accuracy there.
     validation_fraction : float, default=0.1
@@ -200,6 +201,7 @@ class ML3Classifier(LocallyLinearClassifier):
 
     _multiplies_features = True
     _learns_codes = True
+    _end_of_rounds = EndOfRounds(patience=2)
     _p: float | None = None  # of the fit; files of earlier versions have none
 
     def __init__(

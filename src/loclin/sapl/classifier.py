@@ -20,7 +20,7 @@ from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option, check_unchanged
 from loclin.fitting.encode import Views, encode, fitted_coding
-from loclin.fitting.iterations import Constants
+from loclin.fitting.iterations import Constants, EndOfRounds
 from loclin.fitting.mapped import LinearMap
 from loclin.fitting.rows import hold_out, rounds_of, settings_of, starting_eta0
 from loclin.fitting.strength import check_strength
@@ -202,7 +202,7 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     _multiplies_features = True
     _learns_codes = True
-    _share_in_rounds = 2.5
+    _end_of_rounds = EndOfRounds(share=2.5, averaged=8)
 
     def __init__(
         self,
