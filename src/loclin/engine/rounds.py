@@ -12,7 +12,7 @@ from loclin.engine.data import Rows
 # many rows, each waits for the memory.
 _PAGE = 64
 _BLOCK_PAGES = 40  # of the rows that are fetched at once
-_AS_PASS = 2  # rounds, as far as steps go
+AS_PASS = 2  # rounds, as far as steps go
 
 
 class Rounds:
@@ -38,11 +38,11 @@ class Rounds:
 
     def __init__(
         self, rows: Rows, n_rows: int | None, rng: np.random.Generator, passed: int = 0, *,
-        as_pass: float = _AS_PASS,
+        as_pass: float = AS_PASS,
     ) -> None:  # fmt: skip
         self.rows, self.rng, self.passed = rows, rng, passed
         self.n_rows = n_rows
-        self.coder_pace = 1.0 if n_rows is None else len(rows.y) / (_AS_PASS * n_rows)
+        self.coder_pace = 1.0 if n_rows is None else len(rows.y) / (AS_PASS * n_rows)
         self.pace = self.coder_pace
         if n_rows is not None and self.coder_pace > 1:
             self.pace = max(1.0, len(rows.y) / (as_pass * n_rows))

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Labels, Matrix, Rows
 from loclin.engine.losses import LOSSES
-from loclin.engine.rounds import Rounds
+from loclin.engine.rounds import AS_PASS, Rounds
 from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.checks import check_weights
 
@@ -118,7 +118,7 @@ def starting_eta0(classifier: Any, n_samples: int, part: float) -> float:
 
 def rounds_of(
     classifier: Any, rows: Rows, rng: np.random.Generator, *, continued: bool = False,
-    as_pass: float = 2,
+    as_pass: float = AS_PASS,
 ) -> Rounds:  # fmt: skip
     """Return the rows of a classifier's iterations, all of which make a pass at least."""
     size, passed = classifier.round_rows, classifier.t_ if continued else 0
