@@ -15,9 +15,11 @@ from loclin.engine.rounds import Rounds
 from loclin.engine.sgd import SGDFit
 from loclin.fitting.iterations import Plateau
 from loclin.fitting.rows import hold_out, weigh
+from loclin.ml3.cccp import CCCP
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 
+freeze = CCCP.freeze
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 
 
@@ -146,6 +148,16 @@ def iterations_after(model, of_rounds):
             plateau = of_rounds
         ends[size] = model.n_iter_ - plateau.replay(watched)
     return ends
+
+
+def test_rounds_of_ml3_freeze_codes_by_batch(monkeypatch):
+    frozen = []
+    monkeypatch.setattr(CCCP, "freeze", lambda self, X, y: frozen.append(X) or freeze(self, X, y))
+    for size, n in ((None, 3), (2000, 0)):
+        frozen.clear()
+        ML3Classifier(2, round_rows=size, max_iter=3, average=0, tol=0, alpha="scale",
+                      metric=None, calibrate=False).fit(*sines(6000))  # fmt: skip
+        assert len(frozen) == n
 
 
 def test_all_iterations_make_a_pass_at_least():

@@ -105,7 +105,7 @@ def choose(
     chosen = start or {name: values[0] for name, values in space.items()}
     tried = {}
     for name, values in space.items():
-        values = sorted(values, key=lambda value: start is not None and value != chosen[name])
+        values = [chosen[name], *(value for value in values if value != chosen[name])]
         errors = [error(chosen | {name: value}) for value in values]
         tried[name] = dict(zip(map(str, values), errors, strict=True))
         chosen = chosen | {name: values[int(np.argmin(errors))]}
@@ -151,36 +151,29 @@ def kernel(problem: Problem, choice: dict[str, Any]) -> list[float]:
 def chosen_of(data: str, cache: Cache) -> tuple[Problem, dict[str, Any]]:
     """Choose, or take what is stored."""
     problem, space = problem_named(data), space_of(data)
-    settings = {"space": space, "folds": FOLDS, "rows": SUBSET}
-    key = f"{data} | {SYSTEM} | choice"
-    found = cache(key, settings, lambda: choose(problem, space, cache.notes(key, settings)))
+
+    def chosen(choice: str, space: dict[str, list[Any]], about: dict[str, Any], **more: Any) -> Any:
+        key, settings = f"{data} | {SYSTEM} | {choice}", {"space": space} | about
+        found = cache(
+            key, settings, lambda: choose(problem, space, cache.notes(key, settings), **more)
+        )
+        return found["settings"]
+
+    few = {"folds": FOLDS, "rows": SUBSET}
+    now = chosen("choice", space, few)
     if data in MANY_ROWS:
-        start, rows = found["settings"], len(problem.X)
-        key = f"{data} | {SYSTEM} | choice with all rows"
-        settings = {"space": WITH_ALL_ROWS, "start": start}
-        notes = cache.notes(key, settings)
-        found = cache(key, settings, lambda: choose(problem, WITH_ALL_ROWS, notes, start, rows))
-    before = found["settings"] | {"planes": 0}
-    numbers = PLANES_OF_MANY if data in MANY_ROWS else PLANES
-    settings = {"space": numbers, "start": before, "folds": FOLDS, "rows": SUBSET}
-    key = f"{data} | {SYSTEM} | choice of planes"
-    found = cache(
-        key, settings, lambda: choose(problem, numbers, cache.notes(key, settings), before)
-    )
+        rows = len(problem.X)
+        now = chosen("choice with all rows", WITH_ALL_ROWS, {"start": now}, start=now, rows=rows)
+    planes = PLANES_OF_MANY if data in MANY_ROWS else PLANES
+    now = now | {"planes": 0}
+    now = chosen("choice of planes", planes, few | {"start": now}, start=now)
     if len(problem.X) <= SUBSET:
-        start, again = found["settings"], space | PLANES
-        settings = {"space": again, "start": start, "folds": FOLDS, "rows": SUBSET}
-        key = f"{data} | {SYSTEM} | choice, again"
-        notes = cache.notes(key, settings)
-        found = cache(key, settings, lambda: choose(problem, again, notes, start))
-        start = found["settings"]
-        most = {name: start[name] for name in GROWING if start[name] == again[name][-1]}
-        grown = {name: [value, 2 * value] for name, value in most.items()}
-        settings = {"space": grown, "start": start, "folds": FOLDS, "rows": SUBSET}
-        key = f"{data} | {SYSTEM} | choice, grown"
-        notes = cache.notes(key, settings)
-        found = cache(key, settings, lambda: choose(problem, grown, notes, start))
-    return problem, found["settings"]
+        space = space | planes
+        now = chosen("choice, again", space, few | {"start": now}, start=now)
+        most = [name for name in GROWING if now[name] == space[name][-1]]
+        grown = {name: [now[name], 2 * now[name]] for name in most}
+        now = chosen("choice, grown", grown, few | {"start": now}, start=now)
+    return problem, now
 
 
 def runs_of(data: str, cache: Cache) -> list[list[Any]]:

@@ -115,7 +115,7 @@ class ML3Classifier(LocallyLinearClassifier):
         Stop when the objective (with `early_stopping` the validation accuracy) has not improved by
         this much for `n_iter_no_change` iterations; `average` iterations follow.
     n_iter_no_change : int, default=5
-        See `tol`; twice as many where iterations are rounds, as the objective is a mean over some.
+        See `tol`. The objective of rounds is a mean over some, and late: it has twice as many.
     early_stopping : bool, default=False
         Hold out a stratified part of the rows and watch the accuracy there.
     validation_fraction : float, default=0.1
