@@ -19,7 +19,7 @@ from loclin.anchors import RandomState, check_anchors, make_anchors, row_blocks,
 from loclin.codings._base import AnchorCoding
 from loclin.codings._lcc_kernels import code_rows
 from loclin.engine.data import Floats, Matrix, is_sparse
-from loclin.fitting.atomic import atomic
+from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number
 
 _STEPS = 10  # per anchor, for a row: 3 sufficed for thousands of random problems
@@ -150,6 +150,7 @@ class LocalCoordinateCoding(AnchorCoding):
         self._n_features_out = len(self.anchors_)
         return self
 
+    @snapshot
     def transform(self, X: ArrayLike) -> csr_matrix:
         """Code the rows.
 

@@ -23,7 +23,7 @@ from loclin.anchors import (
 )
 from loclin.codings._base import AnchorCoding
 from loclin.engine.data import Floats, Matrix
-from loclin.fitting.atomic import atomic
+from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number
 
 
@@ -80,6 +80,7 @@ class NearestCoding(AnchorCoding):
         self._learn(rows)
         return self
 
+    @snapshot
     def transform(self, X: ArrayLike) -> csr_matrix:
         """Code the rows.
 

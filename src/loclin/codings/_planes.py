@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.anchors import RandomState, anchor_planes, clipped
 from loclin.codings._base import Coding
 from loclin.engine.data import Floats, Matrix
-from loclin.fitting.atomic import atomic
+from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_flag, check_number, check_option
 
 _MOST = 40  # planes, where their number is ours
@@ -141,6 +141,7 @@ class OrthogonalCoding(Coding):
         self._n_features_out = len(self.planes_)
         return self
 
+    @snapshot
     def transform(self, X: ArrayLike) -> csr_matrix:
         """Code the rows.
 
@@ -156,6 +157,7 @@ class OrthogonalCoding(Coding):
         rows = self._validated(X)
         return csr_matrix(np.hstack([self._set_codes(rows, planes) for planes in self._sets()]))
 
+    @snapshot
     def transform_by_class(self, X: ArrayLike) -> Floats:
         """Code the rows by each class's planes.
 

@@ -17,7 +17,7 @@ from loclin.anchors import anchor_planes, clipped, nearest_anchors
 from loclin.codings._base import AnchorCoding, Coding
 from loclin.codings._lcc import LocalCoordinateCoding
 from loclin.engine.data import Floats, Labels, Matrix, is_sparse
-from loclin.fitting.atomic import atomic
+from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number
 
 _MOST_ROWS = 1000  # near an anchor; more hardly turn its tangents
@@ -120,6 +120,7 @@ class TangentCoding(Coding):
         self._n_features_out = len(self.anchors_) * (1 + t)
         return self
 
+    @snapshot
     def transform(self, X: ArrayLike) -> csr_matrix:
         """Code the rows.
 

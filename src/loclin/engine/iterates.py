@@ -83,7 +83,10 @@ def averaged(weights, sums, progress, n):
 
 @inner
 def multiplied_out(weights, progress):
-    """Multiply the scale out, at the end of a pass."""
+    """Multiply the scale out, at the end of a pass; return the fields of `Progress`.
+
+    A plain tuple: see `jit` for what compiled code may return to Python.
+    """
     W, scale = weights.W, progress.scale
     W *= weights.b.dtype.type(scale)
-    return Progress(progress.t, 1.0, progress.c / scale, progress.n_averaged)
+    return progress.t, 1.0, progress.c / scale, progress.n_averaged

@@ -198,6 +198,10 @@ def _warn_of_no_cache(folder: str, error: Exception) -> None:
 def jit(function: Callable[..., Any], *, cache: bool = True) -> Any:
     """Compile `function` on its first call, without the GIL, and keep the result on disk.
 
+    It returns arrays, plain numbers and plain tuples of these. Of a named tuple Numba would call
+    the class: Python code, in which a pending signal is handled. If the handler raises, as it does
+    on Ctrl-C, Numba goes on with the NULL that the call has returned, and the process dies.
+
     Where it cannot be kept, or what is kept cannot be read, it is compiled in memory, and the
     first compilation of the process warns of it.
     """

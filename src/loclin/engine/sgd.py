@@ -21,6 +21,7 @@ from loclin.engine.averaging import WEIGHT_UNITS, AveragedWeights, DescentModels
 from loclin.engine.coders import Coder, Given
 from loclin.engine.codes import squared_norms
 from loclin.engine.data import Floats, Labels, Matrix, Rows
+from loclin.engine.iterates import Progress
 from loclin.engine.losses import Loss
 from loclin.engine.procedure import Descent
 from loclin.engine.rounds import Rounds
@@ -103,14 +104,14 @@ class SGD(AveragedWeights):
     ) -> float:  # fmt: skip
         settings = self.settings
         coder = self.coder.begin_pass(Z, settings.batch_size, moves=moves, average=average)
-        sums, progress = self.begin_pass(average)
+        sums, begun = self.begin_pass(average)
         order = rng.permutation(np.arange(len(y), dtype=np.int32))
         ours = type(coder).__module__.startswith("loclin.")
         run = sgd_pass if ours else sgd_pass_in_memory
-        progress, total_loss = run(
-            compiled_form(X), coder, y, row_weights, order, self.weights, sums, progress, settings
+        ended, total_loss = run(
+            compiled_form(X), coder, y, row_weights, order, self.weights, sums, begun, settings
         )
-        self.end_pass(progress, average)
+        self.end_pass(Progress(*ended), average)
         self.coder.end_pass(coder, average=average)
         return total_loss / float(row_weights.sum()) + self.penalty()
 

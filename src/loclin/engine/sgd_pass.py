@@ -96,7 +96,8 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
 
     Returns
     -------
-    progress : Progress
+    progress : tuple of float
+        The fields of `Progress`.
     total_loss : float
         Sum of the weighted losses, as the rows met them.
     """

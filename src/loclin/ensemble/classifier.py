@@ -19,7 +19,7 @@ from loclin.engine.threads import side_by_side
 from loclin.ensemble.kinds import check_kinds, kinds_of
 from loclin.ensemble.merging import merged
 from loclin.ensemble.selection import select
-from loclin.fitting.atomic import atomic
+from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from loclin.fitting.checks import (
     check_flag,
@@ -299,6 +299,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         self._n_seen += len(labels)
         return self
 
+    @snapshot
     def local_weights(self, X: ArrayLike) -> Floats:
         """Return the code of each row: how much each local model counts there.
 
@@ -320,6 +321,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
             codes.append(np.broadcast_to(rows.dtype.type(factor) * of_member, (n, s, m)))
         return np.concatenate(codes, axis=2)
 
+    @snapshot
     def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """Return the linear model that acts at each row: the exact explanation of its score.
 

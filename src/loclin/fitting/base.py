@@ -24,7 +24,7 @@ from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.scores import combine_models
 from loclin.engine.threads import threads_for
-from loclin.fitting.atomic import atomic
+from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from loclin.fitting.checks import (
     check_feature_scale,
@@ -247,6 +247,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
             self._learn(rows)
         return self
 
+    @snapshot
     def local_weights(self, X: ArrayLike) -> Any:
         """Return the code of each row: how much each local model counts there.
 
@@ -262,6 +263,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         """
         return self._codes(self._validate_new(X))
 
+    @snapshot
     def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """Return the linear model that acts at each row: the exact explanation of its score.
 

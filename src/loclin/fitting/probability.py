@@ -25,6 +25,7 @@ from sklearn.utils.metaestimators import available_if
 from loclin.engine.data import Floats, Labels, Rows
 from loclin.engine.jit import quiet
 from loclin.engine.threads import side_by_side
+from loclin.fitting.atomic import snapshot
 from loclin.fitting.rows import near_one, part_of
 from loclin.fitting.trials import decisions_of, short_fit
 
@@ -271,6 +272,7 @@ class Probabilities:
         """Scores of the rows."""
 
     @available_if(_is_calibrated)
+    @snapshot
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Probabilities of the classes: the softmax of the scores over `temperature_`, smoothed.
 
@@ -296,6 +298,7 @@ class Probabilities:
         return sharp * (1 - spread_evenly) + spread_evenly / self._n_outcomes(sharp)
 
     @available_if(_is_calibrated)
+    @snapshot
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithms of the probabilities.
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
 from loclin.engine.scores import difference, winners
+from loclin.fitting.atomic import snapshot
 from loclin.fitting.probability import Probabilities
 
 
@@ -21,6 +22,7 @@ class Scored(Probabilities, ClassifierMixin):
     def _scores_of(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
         """Score of every scorer (n, s), of rows as they are given; `ranks`: their order will do."""
 
+    @snapshot
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
         """Scores of the rows: (n,) for two classes (positive for the second), else (n, n_classes).
 
@@ -34,6 +36,7 @@ class Scored(Probabilities, ClassifierMixin):
         """
         return self._decisions(self._scores_of(X))
 
+    @snapshot
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Class labels of the rows.
 

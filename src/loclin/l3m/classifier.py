@@ -18,6 +18,7 @@ from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure
 from loclin.engine.scores import regional_scores, regions_of
 from loclin.engine.threads import threads_for
+from loclin.fitting.atomic import snapshot
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option, check_unchanged
 from loclin.fitting.rows import can_hold_out, hold_out
@@ -372,6 +373,7 @@ class L3MClassifier(LocallyLinearClassifier):
         settings = Settings(n_regions, self._n_scorers, float(self.margin), LOSSES[self.loss])
         return [OnlineRun(rows, settings, own) for own in rng.spawn(self._n_restarts)]
 
+    @snapshot
     def regions(self, X: ArrayLike) -> NDArray[np.intp]:
         """Return the region of each row.
 
@@ -386,6 +388,7 @@ class L3MClassifier(LocallyLinearClassifier):
         """
         return regions_of(self._validate_new(X), self.partition_coef_, self.partition_intercept_)
 
+    @snapshot
     def region_rules(self, X: ArrayLike | None = None, n_top: int = 3) -> list[str]:
         """Describe each region: where it is, and its classifier, by their largest coefficients.
 

@@ -66,7 +66,7 @@ class OnlineRun:
         if sparse.issparse(rows.X) != self.is_sparse:
             self._change_layout()
         program = Program(int(self.settings.loss), alpha, self.settings.margin, rate)
-        self.progress, total = online_pass(
+        progress, total = online_pass(
             compiled_form(rows.X),
             rows.y,
             rows.weights,
@@ -76,6 +76,7 @@ class OnlineRun:
             self.progress,
             program,
         )
+        self.progress = Progress(*progress)
         return total / len(rows.y)
 
     def copy(self) -> Self:

@@ -73,7 +73,8 @@ def online_pass(X, y, weights, order, points, functions, progress, program):
 
     Returns
     -------
-    progress : Progress
+    progress : tuple of float
+        The fields of `Progress`.
     total : float
         Sum of the surrogates that the rows met.
     """
@@ -126,7 +127,7 @@ def online_pass(X, y, weights, order, points, functions, progress, program):
                 add_outer(points, j, held, 0, one, j, G, dtype(short))
                 g[j] += dtype(short)
     F *= dtype(scale)
-    return Progress(t, error, weight), total
+    return (t, error, weight), total
 
 
 @inner

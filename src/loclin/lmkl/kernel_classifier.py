@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.targets import signs_of
-from loclin.fitting.atomic import atomic
+from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import (
     check_feature_scale,
     check_number,
@@ -174,6 +174,7 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         self.intercept_ = svms.intercept
         return self
 
+    @snapshot
     def local_weights(self, X: ArrayLike) -> Floats:
         """Return the gates: how much each kernel counts at each row.
 

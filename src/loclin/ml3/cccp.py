@@ -17,6 +17,7 @@ import numpy as np
 
 from loclin.engine.averaging import WEIGHT_UNITS, AveragedWeights, DescentModels
 from loclin.engine.data import Floats, Labels, Matrix
+from loclin.engine.iterates import Progress
 from loclin.engine.losses import loss_value
 from loclin.engine.rows import compiled_form
 from loclin.ml3.kernels import PassSettings, cccp_pass, freeze_codes
@@ -128,13 +129,13 @@ class CCCP(AveragedWeights):
         self, X: Matrix, y: Labels, weights: Floats, codes: Floats,
         rng: np.random.Generator, *, start: bool, average: bool,
     ) -> float:  # fmt: skip
-        sums, progress = self.begin_pass(average)
+        sums, begun = self.begin_pass(average)
         order = rng.permutation(np.arange(len(y), dtype=np.int32))
-        progress, total_loss = cccp_pass(
-            compiled_form(X), y, weights, order, codes, self.weights, sums, progress,
+        ended, total_loss = cccp_pass(
+            compiled_form(X), y, weights, order, codes, self.weights, sums, begun,
             self.settings.of_pass(start),
         )  # fmt: skip
-        self.end_pass(progress, average)
+        self.end_pass(Progress(*ended), average)
         return total_loss / float(weights.sum()) + self.penalty()
 
     def moving(self) -> list[tuple[Floats, int]]:

@@ -252,7 +252,8 @@ def cccp_pass(X, y, row_weights, order, codes, weights, sums, progress, settings
 
     Returns
     -------
-    progress : Progress
+    progress : tuple of float
+        The fields of `Progress`.
     total_loss : float
         Sum of the weighted losses, as the rows met them.
     """

@@ -20,7 +20,7 @@ from loclin.anchors import clipped
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.targets import signs_of
 from loclin.engine.threads import threads_for
-from loclin.fitting.atomic import atomic
+from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import (
     check_feature_scale,
     check_n_jobs,
@@ -192,6 +192,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         self._calibrate_by_rows_left_out()
         return self
 
+    @snapshot
     def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """Return the linear model that acts at each row: the SVM of its neighbours.
 
@@ -222,6 +223,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         dtype = rows.dtype
         return self._decisions(within(dtype, coef)), self._decisions(within(dtype, intercept))
 
+    @snapshot
     def neighbors(self, X: ArrayLike) -> NDArray[np.intp]:
         """Return the training rows, as places in `X_`, that the SVM of each row is learned from.
 

@@ -17,7 +17,7 @@ from loclin.engine.data import Matrix, Rows, is_sparse
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.scores import answer_scores, shared_code_scores
 from loclin.engine.targets import signs_of
-from loclin.fitting.atomic import atomic
+from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_unchanged
 from loclin.fitting.rows import LARGEST_BATCH, weigh
@@ -374,6 +374,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     def _n_features_out(self) -> int:
         return self.dictionary_.shape[1]
 
+    @snapshot
     def transform(self, X: ArrayLike) -> NDArray[np.floating]:
         """Precompute the features that codes are applied to: ``X @ dictionary_``.
 
@@ -391,6 +392,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         """Return what `transform` does, whatever `set_output` asks of it."""
         return self._validate_new(X) @ self.dictionary_
 
+    @snapshot
     def score_precomputed(self, P: ArrayLike) -> NDArray[np.floating]:
         """Decisions from precomputed features, at the cost of a few products a class.
 
@@ -420,6 +422,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     # Classes that come later.
 
+    @snapshot
     def fit_codes(
         self,
         X: ArrayLike,
@@ -540,6 +543,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     # What atoms mean.
 
+    @snapshot
     def top_atoms(self, label: Any, k: int = 5) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
         """Atoms that count most for a class: its modalities.
 
@@ -570,6 +574,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         atoms = atoms[code[atoms] != 0]
         return atoms, code[atoms]
 
+    @snapshot
     def top_samples(self, X: ArrayLike, atom: int, k: int = 10) -> NDArray[np.intp]:
         """Rows that an atom alone scores highest: what it has learned to see.
 
@@ -593,6 +598,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         check_number("k", k, low=1)
         return np.argsort(-(rows @ self.dictionary_[:, atom]), kind="stable")[: int(k)]
 
+    @snapshot
     def atom_usage(self) -> NDArray[np.intp]:
         """Count the scorers that use each atom: an attribute is shared by several classes.
 
