@@ -100,3 +100,20 @@ def test_threads_leave_the_filters_of_warnings_as_they_were():
 
     side_by_side(overlap, [(0,), (1,)], 2)
     assert warnings.filters == before
+
+
+def test_a_task_that_fails_calls_the_others_off():
+    begun, passes = Event(), []
+
+    def task(k):
+        if k == 0:
+            begun.wait(10)
+            raise ValueError("the first")
+        for _ in range(10_000):
+            with threads_for(1.0):
+                begun.set()
+                passes.append(k)
+
+    with pytest.raises(ValueError, match="the first"):
+        side_by_side(task, [(0,), (1,)], 2)
+    assert len(passes) < 10_000

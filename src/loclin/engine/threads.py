@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
-from threading import Event, Lock, local
+from threading import Event, local
 from typing import Any
-from weakref import WeakSet
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
@@ -26,70 +24,18 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _Holder:
-    """One who keeps to one thread, and the numbers of threads that were set before."""
-
-    def __init__(self) -> None:
-        self.found = [library.num_threads for library in _controller().lib_controllers]
-
-
-class _Holders:
-    """Who keeps to one thread at the moment. The limit on BLAS is one for the process.
-
-    The first notes what the user had set, and the last sets it again. If each set what it had
-    found, the last to end would leave the limit of another behind. One that an interrupt keeps
-    from leaving is garbage soon, and then no longer among them.
-    """
-
-    def __init__(self) -> None:
-        self.before: list[int] | None = None
-        self.forget()
-
-    def forget(self) -> None:
-        """Forget all, and the lock that one may have: they are threads of a process that forked."""
-        self.lock, self.all = Lock(), WeakSet[_Holder]()
-
-    def enter(self, holder: _Holder) -> None:
-        """Set one thread."""
-        with self.lock:
-            if not self.all:
-                self.before = self.before or holder.found
-            self.all.add(holder)
-            for library in _controller().lib_controllers:
-                library.set_num_threads(1)
-
-    def leave(self, holder: _Holder) -> None:
-        """Set what was before: of BLAS once the last one leaves, of OpenMP in each thread."""
-        with self.lock:
-            self.all.discard(holder)
-            numbers = zip(holder.found, self.before or holder.found, strict=True)
-            for library, (own, first) in zip(_controller().lib_controllers, numbers, strict=True):
-                if library.user_api == "openmp":
-                    library.set_num_threads(own)
-                elif not self.all:
-                    library.set_num_threads(first)
-            if not self.all:
-                self.before = None
-
-
-_holders = _Holders()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_holders.forget)
-
-
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep matrix products, and OpenMP in this thread, on one thread."""
-    holder = _Holder()
+def limits_restored() -> Iterator[None]:
+    """Set the limits as they were if the block fails: an interrupt may come before one is noted."""
+    before = _controller().info()
     try:
-        _holders.enter(holder)
         yield
-    finally:
-        _holders.leave(holder)
+    except BaseException:
+        _controller().limit(limits=before)
+        raise
 
 
-@contextmanager
-def threads_for(products_per_batch: float) -> Iterator[None]:
+def threads_for(products_per_batch: float) -> AbstractContextManager[Any]:
     """Keep small matrix products on one thread; leave large ones as the user set them.
 
     Threads wait for one another after each product. Where other programs have the cores too, that
@@ -104,10 +50,8 @@ def threads_for(products_per_batch: float) -> Iterator[None]:
     if called_off is not None and called_off.is_set():
         raise CancelledError
     if products_per_batch < _WORTH_A_THREAD:
-        with one_thread():
-            yield
-    else:
-        yield
+        return _controller().limit(limits=1)
+    return nullcontext()
 
 
 def side_by_side(
@@ -127,7 +71,7 @@ def side_by_side(
     called_off = Event()
     mark = partial(setattr, _ours, "called_off", called_off)
     pool = ThreadPoolExecutor(at_once, initializer=mark)
-    with one_thread(), warnings.catch_warnings(), pool:
+    with _controller().limit(limits=1), warnings.catch_warnings(), pool:
         try:
             return list(pool.map(lambda task: function(*task), tasks))
         except BaseException:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from loclin.engine.threads import limits_restored
+
 T = TypeVar("T", bound=Callable[..., Any])
 E = TypeVar("E")
 
@@ -26,14 +28,16 @@ def _with_attributes(estimator: E, attributes: dict[str, Any]) -> E:
 def atomic(method: T) -> T:
     """Let the method change all that it changes at once, when it returns.
 
-    Whatever fails or interrupts it, the estimator is what it was before the call. What attributes
-    hold is not copied: the method must replace it, not change it in place.
+    Whatever fails or interrupts it, the estimator is what it was before the call, and so are the
+    limits on threads. What attributes hold is not copied: the method must replace it, not change it
+    in place.
     """
 
     @wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         twin = _with_attributes(self, dict(vars(self)))
-        found = method(twin, *args, **kwargs)
+        with limits_restored():
+            found = method(twin, *args, **kwargs)
         answer = self if found is twin else found
         # Python serves signals where it calls, loops or enters a function: not from here on.
         self.__dict__ = twin.__dict__

@@ -1,0 +1,255 @@
+"""An interrupt, whenever it comes, ends in KeyboardInterrupt and leaves the estimator as it was."""
+
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+import textwrap
+import warnings
+from threading import Barrier, Thread
+
+import numpy as np
+import pytest
+from numba import types
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+
+import loclin
+from benchmarks import interrupts
+from loclin.codings import LocalCoordinateCoding, OrthogonalCoding, SoftAssignmentCoding
+
+FEW = {"alpha": "scale", "metric": None, "random_state": 0}
+
+
+def entries():
+    """Compiled functions that Python can call, by name."""
+    for info in pkgutil.walk_packages(loclin.__path__, "loclin."):
+        if not info.name.endswith("__main__"):
+            module = importlib.import_module(info.name)
+            for name, value in vars(module).items():
+                own = getattr(value, "py_func", None)
+                if own is not None and inspect.getmodule(own) is module:
+                    yield f"{info.name}.{name}", value
+
+
+def is_plain(kind):
+    """Tell whether boxing a value calls no Python code, in which a signal would be handled."""
+    if isinstance(kind, types.BaseNamedTuple):
+        return False
+    if isinstance(kind, types.BaseTuple):
+        return all(map(is_plain, kind))
+    return isinstance(kind, types.Array | types.Number | types.Boolean | types.NoneType)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """Entries, after fits and predictions have compiled each of them at least once."""
+    X, y = load_iris(return_X_y=True)
+    X, few = X - X.mean(axis=0), {"max_iter": 2, **FEW}
+    models = [
+        loclin.ML3Classifier(2, p=1.7, **few),
+        loclin.LLSVMClassifier(SoftAssignmentCoding(4, 2), **few),
+        loclin.LLSVMClassifier(OrthogonalCoding(2), solver="dual_cd", **few),
+        loclin.LLSVMClassifier(
+            SoftAssignmentCoding(4, 2), solver="dual_cd", multi_class="crammer_singer", **few
+        ),
+        loclin.LLSVMClassifier(LocalCoordinateCoding(3), **few),
+        loclin.SAPLClassifier(4, 2, **few),
+        loclin.LDKLClassifier(2, max_iter=2, alpha="scale", random_state=0),
+        loclin.LMKLClassifier(2, max_iter=2, alpha="scale", random_state=0),
+        loclin.L3MClassifier(2, max_iter=2, n_restarts=1, alpha="scale", random_state=0),
+        loclin.L3MClassifier(2, solver="convex", max_iter=2, alpha="scale", random_state=0),
+        loclin.L3MClassifier(2, solver="online", max_iter=2, alpha="scale", random_state=0),
+        loclin.SVMKNNClassifier(5),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for model in models:
+            model.fit(X, y)
+            model.predict(X)
+            model.local_model(X[:3])
+    coded = loclin.SAPLClassifier(4, 2, max_iter=2, **FEW).fit(sparse.csr_matrix(X), y)
+    coded.predict(sparse.csr_matrix(X))
+    wide = np.tile(X, 300)  # models that no cache holds
+    loclin.SAPLClassifier(8, 2, max_iter=2, **FEW).fit(wide, y).predict(wide)
+    loclin.SAPLClassifier("auto", max_iter=2, **FEW).fit(X, y)
+    return dict(entries())
+
+
+# Where it is called, it is part of what calls it.
+INLINED = {
+    "box_and_diagonal", "check_loss", "dual_norm", "exponentials", "loss_conjugate", "loss_slope",
+    "loss_value", "solve_svm",
+}  # fmt: skip
+
+
+def test_compiled_entries_return_arrays_and_plain_numbers(compiled):
+    n_seen = 0
+    for name, entry in compiled.items():
+        for signature in entry.nopython_signatures:
+            assert is_plain(signature.return_type), f"{name} returns {signature.return_type}"
+            n_seen += 1
+    assert n_seen >= 20
+
+
+def test_every_entry_is_looked_at(compiled):
+    unseen = {name for name, entry in compiled.items() if not entry.nopython_signatures}
+    by_name = {name.rpartition(".")[2] for name in unseen}
+    assert by_name <= INLINED | {"sgd_pass_in_memory"}, unseen
+
+
+def test_interrupts_of_passes_do_not_kill_the_process():
+    code = """
+    import signal, warnings, numpy as np
+    from loclin import ML3Classifier
+    warnings.simplefilter("ignore")
+    X, y = np.random.default_rng(0).normal(size=(400, 6)), np.arange(400) % 3
+    endless = ML3Classifier(max_iter=10**5, tol=0, n_iter_no_change=10**6, random_state=0,
+                            calibrate=False, metric=None, alpha=0.01)
+    ML3Classifier(max_iter=2, calibrate=False, metric=None, alpha=0.01).fit(X, y)
+    def stop(*_):
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGALRM, stop)
+    for k in range(60):
+        signal.setitimer(signal.ITIMER_REAL, 0.005 + 0.0002 * k)
+        try:
+            endless.fit(X, y)
+        except KeyboardInterrupt:
+            assert not hasattr(endless, "classes_")
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+@pytest.mark.parametrize("how", [[], ["--by", "sigint", "--twice", "--n-jobs", "2"]])
+def test_random_interrupts_leave_the_estimator_as_it_was(how):
+    few = ["--times", "15", "--only", "ML3", "--calls", "fit"]
+    assert interrupts.main([*few, *how]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", interrupts.KINDS)
+def test_random_interrupts_of_every_class(name):
+    assert interrupts.main(["--times", "10", "--only", name]) == 0
+
+
+@pytest.mark.slow
+def test_a_jupyter_kernel_survives_an_interrupted_fit():
+    manager = pytest.importorskip("jupyter_client.manager")
+    pytest.importorskip("ipykernel")
+    kernel, client = manager.start_new_kernel(kernel_name="python3")
+    try:
+
+        def run(code, interrupt_after=None):
+            number = client.execute(textwrap.dedent(code))
+            if interrupt_after is not None:
+                while client.get_iopub_msg(timeout=120)["msg_type"] != "stream":
+                    pass  # until it prints
+                kernel.interrupt_kernel()
+            while True:
+                reply = client.get_shell_msg(timeout=120)
+                if reply["parent_header"].get("msg_id") == number:
+                    return reply["content"]
+
+        begin = """
+        import os, numpy as np, loclin
+        X, y = np.random.default_rng(0).normal(size=(400, 6)), np.arange(400) % 3
+        few = dict(random_state=0, calibrate=False, metric=None, alpha=0.01)
+        model = loclin.ML3Classifier(max_iter=5, **few).fit(X, y)
+        before, endless = model.local_coef_, dict(max_iter=10**6, tol=0, n_iter_no_change=10**6)
+        """
+        assert run(begin)["status"] == "ok"
+        for _ in range(5):
+            stopped = run("print(1, flush=True); model.set_params(**endless).fit(X, y)", 0)
+            assert stopped["ename"] == "KeyboardInterrupt"
+            assert run("assert model.local_coef_ is before")["status"] == "ok"
+        again = run("model.set_params(max_iter=5).fit(X, y); assert model.n_iter_ == 5")
+        assert again["status"] == "ok"
+        assert kernel.is_alive()
+    finally:
+        client.stop_channels()
+        kernel.shutdown_kernel(now=True)
+
+
+class Beside:
+    """A procedure during which something else happens, in its second iteration."""
+
+    def __init__(self, inner, happens):
+        self.inner, self.happens, self.n_calls = inner, happens, 0
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def iterate(self, *, average):
+        self.n_calls += 1
+        if self.n_calls == 2:
+            self.happens()
+        return self.inner.iterate(average=average)
+
+
+def test_what_predicts_during_a_refit_sees_the_old_model(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    model = loclin.ML3Classifier(2, max_iter=3, calibrate=False, **FEW).fit(X, y)
+    old, seen = model.predict(X), []
+    start = loclin.ML3Classifier._start
+
+    def beside(self, *arguments, **options):
+        happens = lambda: seen.append(model.predict(X))  # noqa: E731
+        return Beside(start(self, *arguments, **options), happens)
+
+    monkeypatch.setattr(loclin.ML3Classifier, "_start", beside)
+    model.fit(X[:, :2], 1 - (y > 0))  # of another width, with other classes
+    assert [found.tolist() for found in seen] == [old.tolist()]
+    assert model.n_features_in_ == 2
+
+
+def test_what_predicts_while_a_fit_ends_sees_one_model(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    model = loclin.ML3Classifier(2, max_iter=3, calibrate=False, **FEW).fit(X, y)
+    old, scores_of = model.predict(X), loclin.ML3Classifier._scores_of
+
+    def refits(self, rows, **options):
+        found = scores_of(self, rows, **options)
+        model.fit(X, np.array(["c", "b", "a"])[y])
+        return found
+
+    monkeypatch.setattr(loclin.ML3Classifier, "_scores_of", refits)
+    assert model.predict(X).tolist() == old.tolist()
+    assert model.classes_.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        loclin.ML3Classifier(2, max_iter=5, **FEW),
+        loclin.SAPLClassifier(4, 2, max_iter=5, **FEW),
+        loclin.LocallyLinearEnsemble(
+            [loclin.ML3Classifier(2, max_iter=3)], n_folds=2, random_state=0
+        ),
+    ],
+    ids=["ML3", "SAPL", "ensemble"],
+)
+def test_of_two_fits_at_once_one_stands_whole(model):
+    X, y = load_iris(return_X_y=True)
+    parts = [(X, y), (X[:, :3], y[::-1] % 2)]
+    alone = [clone(model).fit(*part) for part in parts]
+    model, together = clone(model), Barrier(2)
+
+    def fit(part):
+        together.wait()
+        model.fit(*part)
+
+    for _ in range(5):
+        threads = [Thread(target=fit, args=(part,)) for part in parts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        one = next(one for one in alone if one.n_features_in_ == model.n_features_in_)
+        rows = X[:, : one.n_features_in_]
+        np.testing.assert_array_equal(model.decision_function(rows), one.decision_function(rows))
+        np.testing.assert_array_equal(model.predict_proba(rows), one.predict_proba(rows))
