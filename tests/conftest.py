@@ -5,6 +5,7 @@ import gc
 import hashlib
 import os
 import re
+import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,6 +37,7 @@ _DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in compiled_sources
 ]
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / f"numba-{_DIGEST}"))
 
+import joblib  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
@@ -47,6 +49,14 @@ settings.load_profile("loclin")
 
 # The compiler makes objects by the million, and few of them are in circles.
 gc.set_threshold(1_000_000, 20, 100)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cores_are_counted():
+    """Let joblib warn now, where there is no `lscpu` to count with: it does so once a process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        joblib.cpu_count(only_physical_cores=True)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -6,6 +6,7 @@ import graphlib
 import importlib
 import io
 import pkgutil
+import re
 import subprocess
 import sys
 import tokenize
@@ -76,6 +77,27 @@ def test_imports_run_downward(module):
 def test_no_imports_run_in_a_circle():
     sorter = graphlib.TopologicalSorter({module: set(imports_of(module)) for module in MODULES})
     sorter.prepare()  # raises on a circle
+
+
+PRIVATE = re.compile(r"(.*\.)?_[^_]|numba\.core\.(?!event)")  # Numba's manual has `core.event`
+
+
+def imports_of_others(path):
+    """Names that a file imports from other packages, with their modules."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            yield from (module + one.name for one in node.names if folder_of(module) != "loclin")
+
+
+def test_private_names_of_others_are_in_one_file():
+    """In the one that `jit` can do without."""
+    private = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in FILES
+        if any(map(PRIVATE.match, imports_of_others(path)))
+    }
+    assert private == {"engine/cache.py"}
 
 
 @pytest.mark.usefixtures("rule_alone")

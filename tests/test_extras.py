@@ -7,8 +7,18 @@ import pytest
 
 CODE = """
 import sys
-for name in ("typer", "rich", "pandas", "pyarrow", "matplotlib"):
-    sys.modules[name] = None  # importing it raises ModuleNotFoundError
+
+
+class Bare:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, *where):
+        extras = "typer", "rich", "pandas", "pyarrow", "matplotlib"
+        return None if name in extras else self.finder.find_spec(name, *where)
+
+
+sys.meta_path[:] = map(Bare, sys.meta_path)
 
 import loclin
 from loclin import anchors, codings, datasets

@@ -522,6 +522,7 @@ def test_classes_that_a_file_may_name_do_nothing_when_they_are_made():
         for case in stored.CASES
     ],
 )
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")  # of a scaler
 def test_files_of_earlier_versions_are_read(case):
     model = loclin.io.load(stored.path_of(case))
     data = golden.data_of(case)

@@ -11,8 +11,8 @@ from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import loclin
-from loclin.engine.jit import quiet
 from loclin.engine.threads import side_by_side, threads_for
+from loclin.engine.warned import quiet
 from loclin.l3m import outputs as l3m_outputs
 from loclin.ussvm import solver as _ussvm
 

@@ -6,7 +6,7 @@ Every model here scores a class as a sum of linear models weighted by a code of 
 
 from loclin._warmup import warmup
 from loclin.csvm import CSVMClassifier
-from loclin.engine.jit import CompileCacheWarning
+from loclin.engine.warned import CompileCacheWarning
 from loclin.ensemble import LocallyLinearEnsemble
 from loclin.l3m import L3MClassifier, vc_bound
 from loclin.ldkl import LDKLClassifier

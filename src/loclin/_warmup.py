@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from loclin.codings import OrthogonalCoding
 from loclin.csvm import CSVMClassifier
-from loclin.engine.jit import quiet
+from loclin.engine.warned import quiet
 from loclin.l3m import L3MClassifier
 from loclin.ldkl import LDKLClassifier
 from loclin.llsvm import LLSVMClassifier

@@ -22,6 +22,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.nearest import nearest_rows
 from loclin.engine.threads import threads_for
+from loclin.engine.warned import warn
 from loclin.fitting.checks import check_number
 
 __all__ = [
@@ -57,7 +58,7 @@ def clipped(name: str, value: int, limit: int, reason: str) -> int:
     """Return min(value, limit), with a warning that says the number used."""
     if value <= limit:
         return int(value)
-    warnings.warn(f"{name}={value} is too large: {reason}. Using {name}={limit}.", stacklevel=4)
+    warn(f"{name}={value} is too large: {reason}. Using {name}={limit}.")
     return int(limit)
 
 

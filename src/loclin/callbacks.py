@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import uuid
-import warnings
 from collections.abc import Iterable
 from copy import copy
 from numbers import Integral
@@ -14,6 +13,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from loclin import io
+from loclin.engine.warned import warn
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.callbacks import CallbackSupportMixin
 from loclin.fitting.checks import check_number
@@ -114,11 +114,10 @@ class Checkpoint:
         try:
             io.save(model, self.path, trusted=self.trusted)
         except OSError as error:
-            warnings.warn(
+            warn(
                 f"{self.path} could not be written ({error}). The fit goes on; make room, or a "
                 "kill loses what was done since the last checkpoint.",
                 CheckpointWarning,
-                stacklevel=2,
             )
 
     def teardown(self, estimator: BaseEstimator, context: Any) -> None:

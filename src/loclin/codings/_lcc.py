@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Self
 
@@ -19,6 +18,7 @@ from loclin.anchors import RandomState, check_anchors, make_anchors, row_blocks,
 from loclin.codings._base import AnchorCoding
 from loclin.codings._lcc_kernels import code_rows
 from loclin.engine.data import Floats, Matrix, is_sparse
+from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number
 
@@ -237,10 +237,9 @@ def _coded(X: Matrix, anchors: Floats, locality: float) -> tuple[csr_matrix, flo
         total += objectives.sum()
         unsolved += failed
     if unsolved:
-        warnings.warn(
+        warn(
             f"{unsolved} of {X.shape[0]} rows have codes that are not exact but sum to one. "
             f"A larger locality than {locality:g} or anchors of like scales help.",
             ConvergenceWarning,
-            stacklevel=3,
         )
     return vstack(blocks, format="csr"), float(total / X.shape[0])

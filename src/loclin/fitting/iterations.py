@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
@@ -15,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from loclin.engine.data import Rows
 from loclin.engine.procedure import Change, Descent, FittedModel, LocalModels, StreamProcedure
 from loclin.engine.scores import winners
+from loclin.engine.warned import warn
 from loclin.fitting.rows import in_rounds
 from loclin.fitting.targets import share_right
 
@@ -97,7 +97,7 @@ def warn_of_end(classifier: Any, gap: float | None) -> None:
         )
     else:
         return
-    warnings.warn(told, ConvergenceWarning, stacklevel=6)
+    warn(told, ConvergenceWarning)
 
 
 def check_learned(classifier: Any) -> None:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse, mean_squared_norm
-from loclin.engine.jit import quiet
 from loclin.engine.streams import share_of_last
 from loclin.engine.threads import side_by_side
+from loclin.engine.warned import quiet
 from loclin.fitting.mapped import in_metric
 from loclin.fitting.probability import log_losses
 from loclin.fitting.rows import part_of

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Rows
-from loclin.engine.jit import quiet
 from loclin.engine.procedure import Descent
 from loclin.engine.scores import block_rows
 from loclin.engine.threads import side_by_side, threads_for
+from loclin.engine.warned import quiet
 from loclin.fitting.checks import check_number
 from loclin.fitting.probability import log_losses
 from loclin.fitting.rows import part_of

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.targets import signs_of
+from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import (
     check_feature_scale,
@@ -220,11 +221,10 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         plateau, objective = Plateau(self.tol, _PATIENCE), [alpha * svms.value]
         while not plateau.reached(objective[-1]):
             if len(objective) > self.max_iter:
-                warnings.warn(
+                warn(
                     f"The objective had not levelled off (tol={self.tol:g}) when "
                     f"max_iter={self.max_iter} steps were done. Raise max_iter or tol.",
                     ConvergenceWarning,
-                    stacklevel=4,
                 )
                 break
             slopes = Z.T @ (svms.slopes / (np.abs(svms.slopes).max() or 1.0))
@@ -236,11 +236,10 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
                 step *= 0.5
             objective.append(alpha * svms.value)
         if not svms.done:
-            warnings.warn(
+            warn(
                 f"SVMs were not solved to tol={self.tol:g} in {most_steps(len(gates)):,} steps. "
                 "Scale the features, raise alpha or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         self.alpha_, self.objective_, self.n_iter_ = alpha, objective[1:], len(objective) - 1
         return V, svms

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any, NamedTuple, Self
@@ -20,6 +19,7 @@ from loclin.anchors import clipped
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.targets import signs_of
 from loclin.engine.threads import threads_for
+from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import (
     check_feature_scale,
@@ -296,12 +296,11 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         worst = solve_sets(K, limits, self.tol, duals, intercepts)
         scores = np.einsum("nk,nsk->ns", products, duals[set_of]) + intercepts[set_of]
         if worst > self.tol:
-            warnings.warn(
+            warn(
                 f"SVMs of neighbours violate their optimality conditions by up to {worst:.2g} "
                 f"after {MOST_STEPS:,} steps, more than tol={self.tol:g}. Scale the features, "
                 "raise alpha or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         least = np.nan_to_num(scores).min(axis=1, initial=0.0, keepdims=True)
         return Neighbourhoods(sets, set_of, duals, np.where(np.isnan(scores), least - 1.0, scores))

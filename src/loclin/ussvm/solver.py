@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.threads import threads_for
+from loclin.engine.warned import warn
 from loclin.ussvm.codes import Penalty, Problem, solve_problem
 from loclin.ussvm.many_rows import code_problems
 
@@ -111,11 +111,10 @@ def products_of(problem: Problem) -> float:
 
 
 def _warn_of(problem: Problem, tol: float) -> None:
-    warnings.warn(
+    warn(
         f"The duality gap of a code is {problem.gap:.2g}, with an objective of "
         f"{problem.objective:.2g}: above tol={tol:g}. Scale the features, raise beta or tol.",
         ConvergenceWarning,
-        stacklevel=3,
     )
 
 
