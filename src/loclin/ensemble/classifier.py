@@ -9,17 +9,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Labels, Rows, is_sparse
 from loclin.engine.threads import side_by_side
-from loclin.ensemble.kinds import check_kinds, kinds_of
+from loclin.ensemble.kinds import check_kinds, clone_with_state, kinds_of, unfitted_member
 from loclin.ensemble.merging import merged
 from loclin.ensemble.selection import select
 from loclin.fitting.atomic import atomic
+from loclin.fitting.begun import Begun
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from loclin.fitting.checks import (
     check_flag,
@@ -44,7 +44,7 @@ _MEMORY = 20_000  # rows of a stream that the units of scores remember, about
 _MOST_SCORED = 500  # rows of a call
 
 
-class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
+class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
     """Mean score of several locally linear classifiers: the one to start with where error counts.
 
     Each kind of classifier is fitted `n_folds` times, each time without one fold of the rows and
@@ -193,6 +193,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
             If a parameter or the data is not valid, or if training overflowed.
         """
         self._check_parameters()
+        self._keep_parameters("a clone", goes_on=False)
         rows, target = read_labelled_rows(self, X, y)
         self.classes_, labels = find_classes(target)
         weights: Floats = near_one(check_weights(sample_weight, len(labels)))
@@ -212,7 +213,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         context.call_on_fit_task_begin(estimator=self)
 
         def fit_member(fold: int, kind: int) -> Any:
-            member = self._member(kinds[kind], kind, fold, seed)
+            member = unfitted_member(kinds[kind], kind, fold, seed)
             kept = folds != fold
             given = None if sample_weight is None else weights[kept]
             task = context.subcontext(task_name="member", task_id=fold * len(kinds) + kind)
@@ -268,6 +269,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         """
         self._check_parameters()
         first = not hasattr(self, "members_")
+        self._keep_parameters("fit or a clone", goes_on=not first, streams=not first)
         self.classes_ = classes_of_stream(classes, None if first else self.classes_)
         rows, target = read_labelled_rows(self, X, y, reset=first)
         labels = in_classes(target, self.classes_)
@@ -276,7 +278,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
             kinds = kinds_of(self.estimators, rows, None)
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self.members_ = [
-                self._member(one, kind, fold, seed)
+                unfitted_member(one, kind, fold, seed)
                 for kind, one in enumerate(kinds) for fold in range(self.n_folds)
             ]  # fmt: skip
             self.shares_, self.units_ = np.full(len(kinds), 1 / len(kinds)), np.ones(len(kinds))
@@ -371,14 +373,6 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         check_flag("early_stopping", self.early_stopping)
         check_n_jobs(self.n_jobs)
         check_kinds(self.estimators)
-
-    def _member(self, kind: Any, number: int, fold: int, seed: int) -> Any:
-        """Return an unfitted member, with a seed of its own where its kind has none."""
-        member = clone(kind)
-        if member.random_state is None:
-            own = np.random.default_rng([seed, number, fold])
-            member.set_params(random_state=int(own.integers(2**31 - 1)))
-        return member.set_params(calibrate=False)
 
     def _folds(self, labels: Labels, weights: Floats, seed: int) -> NDArray[np.intp]:
         """Return the fold that leaves each row out; none (-1) the rows of classes with few."""
@@ -506,10 +500,3 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     def _validate_new(self, X: Any) -> Any:
         check_is_fitted(self, "members_")
         return read_rows(self, X, reset=False, dtype=self.members_[0].local_coef_.dtype)
-
-
-def clone_with_state(member: Any) -> Any:
-    """Return a copy that learns on its own: `partial_fit` replaces what attributes hold."""
-    other = clone(member)
-    vars(other).update(vars(member))
-    return other

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from copy import copy
 from typing import Any
 
+import numpy as np
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from loclin.codings import OrthogonalCoding
@@ -58,3 +60,19 @@ def kinds_of(estimators: Any, rows: Matrix, weights: Floats | None, seed: int = 
             for coding in (unit_length, published)
         ]
     return kinds
+
+
+def unfitted_member(kind: Any, number: int, fold: int, seed: int) -> Any:
+    """Return an unfitted member, with a seed of its own where its kind has none."""
+    member = clone(kind)
+    if member.random_state is None:
+        own = np.random.default_rng([seed, number, fold])
+        member.set_params(random_state=int(own.integers(2**31 - 1)))
+    return member.set_params(calibrate=False)
+
+
+def clone_with_state(member: Any) -> Any:
+    """Return a copy that learns on its own: `partial_fit` replaces what attributes hold."""
+    other = clone(member)
+    vars(other).update(vars(member))
+    return other

@@ -40,6 +40,7 @@ from loclin.fitting.scored import Scored
 from loclin.fitting.stored import Stored, go_on, so_far
 from loclin.fitting.strength import chosen_factor
 from loclin.fitting.targets import (
+    check_same_classes,
     class_weights,
     classes_of_stream,
     find_classes,
@@ -163,13 +164,10 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         old_classes = self.classes_ if continued else None
         if not continued:
             self._forget_fit()
+        self._keep_parameters("warm_start=False or a clone", goes_on=continued)
         data, target = self._validate_rows(X, y, reset=not continued)
         classes, labels = find_classes(target)
-        if old_classes is not None and not np.array_equal(old_classes, classes):
-            raise ValueError(
-                f"With warm_start=True, y must have the classes of the earlier fit "
-                f"({old_classes}), got {classes}. Set warm_start=False to start afresh."
-            )
+        check_same_classes(classes, old_classes)
         self.classes_ = classes
         self._multilabel = has_several(labels, self._multilabel if continued else None)
         self._stream, self._mean_weight = None, RunningMean()
@@ -235,6 +233,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
                 "does not tell. Pass a dict of weights, or sample_weight."
             )
         first = not self._is_fitted()
+        streams = self._stream is not None
+        self._keep_parameters("fit or a clone", goes_on=not first, streams=streams)
         self.classes_ = classes_of_stream(classes, None if first else self.classes_)
         data, target = self._validate_rows(X, y, reset=first)
         labels = in_classes(target, self.classes_)

@@ -52,15 +52,6 @@ def check_flag(name: str, value: Any) -> None:
         raise TypeError(f"{name}={value!r} has type {type(value).__name__}; use True or False.")
 
 
-def check_unchanged(name: str, value: Any, before: Any, *open_values: Any) -> None:
-    """Raise ValueError unless `value` is what a fit that goes on began with, or leaves it open."""
-    if value not in (before, *open_values):
-        raise ValueError(
-            f"{name}={value!r} differs from the {before!r} of the fit that is to go on. Leave it "
-            "as it was, or start afresh with warm_start=False."
-        )
-
-
 def check_n_jobs(n_jobs: Any) -> None:
     """Raise TypeError or ValueError unless `n_jobs` is None or an integer other than 0."""
     if n_jobs is not None:

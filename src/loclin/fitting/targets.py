@@ -78,6 +78,15 @@ def find_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return classes, labels.astype(np.int32)
 
 
+def check_same_classes(classes: NDArray[Any], before: NDArray[Any] | None) -> None:
+    """Raise ValueError where a fit that goes on from another has other classes than that."""
+    if before is not None and not np.array_equal(before, classes):
+        raise ValueError(
+            f"With warm_start=True, y must have the classes of the earlier fit ({before}), got "
+            f"{classes}. Set warm_start=False to start afresh."
+        )
+
+
 def in_classes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     """Return y in terms of known classes.
 
