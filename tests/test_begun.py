@@ -138,7 +138,7 @@ def test_the_message_says_what_was_and_the_cure():
         "start afresh with fit or a clone."
     )
     model = learned("ML3", "fit").set_params(n_models=7, warm_start=True)
-    with pytest.raises(ValueError, match="of the fit that .* with warm_start=False or a clone"):
+    with pytest.raises(ValueError, match=r"of the fit that .* with warm_start=False or a"):
         model.fit(X, y)
 
 
@@ -177,7 +177,9 @@ def test_models_of_earlier_versions_go_on_and_are_held_to_their_parameters_from_
 
 
 def test_a_frozen_coding_is_what_it_has_learned():
-    codings = [FrozenEstimator(SoftAssignmentCoding(4, 2, random_state=s).fit(X)) for s in (0, 0, 1)]
+    codings = [
+        FrozenEstimator(SoftAssignmentCoding(4, 2, random_state=s).fit(X)) for s in (0, 0, 1)
+    ]
     model = LLSVMClassifier(codings[0], **SHORT).partial_fit(X, y, [0, 1, 2])
     model.set_params(coding=codings[1]).partial_fit(X, y)
     check_refused(model.set_params(coding=codings[2]), "coding", "stream", "stream")

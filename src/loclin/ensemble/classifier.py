@@ -9,15 +9,20 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Labels, Rows, is_sparse
 from loclin.engine.threads import side_by_side
-from loclin.ensemble.kinds import check_kinds, clone_with_state, kinds_of, unfitted_member
+from loclin.ensemble.kinds import (
+    check_kinds,
+    clone_with_state,
+    counted,
+    kinds_of,
+    unfitted_member,
+)
 from loclin.ensemble.merging import merged
-from loclin.ensemble.selection import select
+from loclin.ensemble.selection import folds_of, select
 from loclin.fitting.atomic import atomic
 from loclin.fitting.begun import Begun
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
@@ -36,9 +41,15 @@ from loclin.fitting.probability import (
     spread,
     temperature_of,
 )
-from loclin.fitting.rows import hold_out, near_one
+from loclin.fitting.rows import hold_out, near_one, of_positive_weight, without_tiny
 from loclin.fitting.scored import Scored
-from loclin.fitting.targets import classes_of_stream, find_classes, in_classes, n_scorers
+from loclin.fitting.targets import (
+    classes_of_stream,
+    find_classes,
+    in_classes,
+    n_scorers,
+    that_occur,
+)
 
 _MEMORY = 20_000  # rows of a stream that the units of scores remember, about
 _MOST_SCORED = 500  # rows of a call
@@ -180,7 +191,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, at least 0 and not all 0.
+            Weights of the rows, at least 0 and not all 0. Rows of weight 0 count as if they were
+            not there; so do classes that have no others.
 
         Returns
         -------
@@ -195,17 +207,19 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
         self._check_parameters()
         self._keep_parameters("a clone", goes_on=False)
         rows, target = read_labelled_rows(self, X, y)
-        self.classes_, labels = find_classes(target)
+        classes, labels = find_classes(target)
         weights: Floats = near_one(check_weights(sample_weight, len(labels)))
+        weights = without_tiny(weights, rows) * counted(self.estimators, classes)[labels]
+        rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
+        self.classes_, labels = that_occur(classes, labels)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if self.early_stopping:
-            places = np.flatnonzero(weights > 0)
-            counted = Rows(rows[places], labels[places], weights[places], places)
-            _, watched = hold_out(counted, self.validation_fraction, seed)
+            every = Rows(rows, labels, weights, np.arange(len(labels)))
+            _, watched = hold_out(every, self.validation_fraction, seed)
             kept = np.ones(len(labels), bool)
             kept[watched.origin] = False
             rows, labels, weights = rows[kept], labels[kept], weights[kept]
-        folds = self._folds(labels, weights, seed)
+        folds = folds_of(labels, len(self.classes_), self.n_folds, seed)
         weighed = bool((folds >= 0).any())
         kinds = kinds_of(self.estimators, rows, weights if weighed else None, seed)
         jobs = [(fold, kind) for fold in range(self.n_folds) for kind in range(len(kinds))]
@@ -270,10 +284,14 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
         self._check_parameters()
         first = not hasattr(self, "members_")
         self._keep_parameters("fit or a clone", goes_on=not first, streams=not first)
-        self.classes_ = classes_of_stream(classes, None if first else self.classes_)
+        self.classes_ = classes_of_stream(classes, vars(self).get("classes_"))
         rows, target = read_labelled_rows(self, X, y, reset=first)
         labels = in_classes(target, self.classes_)
-        weights = check_weights(sample_weight, len(labels))
+        weights: Floats = check_weights(sample_weight, len(labels), some=False)
+        weights = weights * counted(self.estimators, self.classes_)[labels]
+        rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
+        if not len(labels):
+            return self
         if first:
             kinds = kinds_of(self.estimators, rows, None)
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -284,7 +302,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
             self.shares_, self.units_ = np.full(len(kinds), 1 / len(kinds)), np.ones(len(kinds))
             self.temperature_, self.smoothing_ = 1.0, smoothing_of(len(labels))
             self._streamed = StreamedTemperature(n_rows=len(labels))
-        elif len(labels) and weights.any():
+        else:
             self._watch(rows, labels, weights)
 
         def learn(member: Any) -> Any:
@@ -374,19 +392,6 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
         check_n_jobs(self.n_jobs)
         check_kinds(self.estimators)
 
-    def _folds(self, labels: Labels, weights: Floats, seed: int) -> NDArray[np.intp]:
-        """Return the fold that leaves each row out; none (-1) the rows of classes with few."""
-        folds = np.full(len(labels), -1)
-        counts = np.bincount(labels[weights > 0], minlength=len(self.classes_))
-        common = np.flatnonzero((counts[labels] >= self.n_folds) & (weights > 0))
-        if len(np.unique(labels[common])) < len(self.classes_) or not len(common):
-            common = common[:0]  # scores of rows of some classes alone tell nothing
-        if len(common):
-            split = StratifiedKFold(self.n_folds, shuffle=True, random_state=seed)
-            for fold, (_, out) in enumerate(split.split(common, labels[common])):
-                folds[common[out]] = fold
-        return folds
-
     def _until_enough(
         self, fit_member: Callable[..., Any], jobs: list[Any], watched: Rows
     ) -> tuple[list[Any], list[float]]:
@@ -413,7 +418,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
         """Set units, shares and the temperature, by the rows that members did not see."""
         n_each = len(self.members_) // kinds
         self.shares_, self.units_ = np.full(kinds, 1 / kinds), np.ones(kinds)
-        some = np.flatnonzero((folds >= 0) & (folds < n_each) & (weights > 0))
+        some = np.flatnonzero((folds >= 0) & (folds < n_each))
         self.smoothing_ = smoothing_of(len(some) or len(labels))
         if not len(some):
             self._set_units(rows)
@@ -454,8 +459,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
 
     def _watch(self, rows: Any, labels: Labels, weights: Floats) -> None:
         """Let rows that are about to be learned tell units and temperature."""
-        few = np.flatnonzero(weights > 0)
-        few = few[:: -(-len(few) // _MOST_SCORED)]
+        few = np.arange(len(labels))[:: -(-len(labels) // _MOST_SCORED)]
         share = min(1.0, len(labels) / min(self._n_seen + len(labels), _MEMORY))
         self.units_ = self.units_ + share * (self._spreads(rows[few]) - self.units_)
         known = self._streamed

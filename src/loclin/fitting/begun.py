@@ -47,7 +47,8 @@ class Begun(BaseEstimator):
         ValueError
             If one has changed.
         """
-        names = _all_names(type(self)) - _FREE | self._fits_may_change
+        kind: Any = type(self)
+        names = _all_names(kind) - _FREE | self._fits_may_change
         stay = names & self._begun.keys() if goes_on else frozenset()
         for name in sorted(stay if streams else stay - self._fits_may_change):
             value, before = getattr(self, name), self._begun[name]

@@ -136,16 +136,22 @@ def check_feature_scale(X: Any, earlier: float = 0.0) -> float:
     return max(largest, earlier)
 
 
-def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64]:
+def check_weights(sample_weight: Any, n_samples: int, *, some: bool = True) -> NDArray[np.float64]:
     """Return the sample weights as float64, ones for None.
 
     Raises
     ------
     ValueError
-        If the weights do not fit the rows, are not finite, are negative, or are all zero.
+        If the weights do not fit the rows, are not finite, are negative, or, where `some` must be
+        positive, are all zero.
     """
     if sample_weight is None:
         return np.ones(n_samples)
+    if np.ndim(sample_weight) == 0:
+        raise ValueError(
+            f"sample_weight={sample_weight!r} is not valid; give one weight for each of the "
+            f"{n_samples} rows of X, or None where all count the same."
+        )
     weights = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
     )
@@ -160,7 +166,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64]:
             f"sample_weight has negative values (row {row}: {weights[row]:g}); weights must "
             "be >= 0. Use 0 to leave a row out."
         )
-    if not weights.any():
+    if some and not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
     return weights
 

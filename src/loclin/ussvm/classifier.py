@@ -20,9 +20,9 @@ from loclin.engine.targets import signs_of
 from loclin.fitting.atomic import atomic
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number
-from loclin.fitting.rows import LARGEST_BATCH, weigh
+from loclin.fitting.rows import LARGEST_BATCH, weighed
 from loclin.fitting.strength import check_strength
-from loclin.fitting.targets import find_classes, labels_or_indicator, n_scorers
+from loclin.fitting.targets import labels_or_indicator, n_scorers
 from loclin.fitting.trials import Trial
 from loclin.ussvm.checks import check_n_nonzero, check_new_label, dictionary_to_use
 from loclin.ussvm.codes import Penalty, root_mean_square
@@ -453,8 +453,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         P = self._validate_precomputed(X) if precomputed else self._precompute(X)
         target = labels_or_indicator(y if is_sparse(y) else np.asarray(y))
         check_consistent_length(P, target)
-        classes, labels = find_classes(target)
-        rows = weigh(P, labels, None, sample_weight)
+        classes, rows = weighed(P, target, None, sample_weight)
         signs = signs_of(rows.y, n_scorers(classes))
         solver = self._solver(self._penalty(root_mean_square(rows.X), len(rows.y)))
         problems = solver.problems(rows.X, self.dictionary_, signs, rows.weights)
