@@ -338,11 +338,12 @@ def test_rows_of_weight_zero_are_not_there():
     np.testing.assert_allclose(model.decision_function(X), other.decision_function(X))
 
 
-def test_a_class_of_weight_zero_is_still_a_class():
+def test_a_class_of_weight_zero_is_no_class():
     X, y = problem(4)
     model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, early_stopping=True, random_state=0)
     model.fit(X, y, np.where(y == "a", 0.0, 1.0))
-    assert model.predict_proba(X).shape == (300, 4)
+    assert model.classes_.tolist() == [*"bcd"]
+    assert model.predict_proba(X).shape == (300, 3)
     assert not (model.predict(X) == "a").any()
 
 

@@ -37,6 +37,7 @@ from loclin.fitting.checks import (
 from loclin.fitting.probability import (
     StreamedTemperature,
     log_losses,
+    rescaled,
     smoothing_of,
     spread,
     temperature_of,
@@ -438,7 +439,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
         mean = np.asarray(sum(s * part for s, part in zip(self.shares_, parts, strict=True)))
         of_one = temperature_of(mean, labels[some], weights[some])
         few = some[:: -(-len(some) // _MEMORY)]
-        self.temperature_ = of_one * (spread(self.decision_function(rows[few])) / spread(mean))
+        here = spread(self.decision_function(rows[few]))
+        self.temperature_ = float(rescaled(of_one, here, spread(mean)))
 
     def _merge(self) -> None:
         """Let one member stand for those of a kind that share their codes."""

@@ -16,8 +16,8 @@ from loclin.engine.data import is_sparse
 
 # One chunk of larger features would flatten what a stream has learned from those before.
 _MOST_GROWTH = 1e6
-# Parameters that count something: loops hold them in 32 bits.
-_MOST = 2**31 - 1
+# Parameters that count something: loops hold them in 32 bits. Of larger others products overflow.
+_MOST, _LARGEST = 2**31 - 1, 1e300
 _READ = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 METRICS = ("diagonal", "full", "auto")
 
@@ -36,8 +36,9 @@ def check_number(
     below = value < high if open_high else value <= high
     if not (above and below):  # also for NaN
         raise ValueError(f"{name}={value!r} is not valid; {valid}.")
-    if kind is Integral and value > _MOST:
-        raise ValueError(f"{name}={value!r} is not valid; {name} must be at most {_MOST}.")
+    most = _MOST if kind is Integral else _LARGEST
+    if most < value < math.inf:
+        raise ValueError(f"{name}={value!r} is not valid; {name} must be at most {most}.")
 
 
 def check_option(name: str, value: Any, options: Any, hint: str = "") -> None:
@@ -147,7 +148,7 @@ def check_weights(sample_weight: Any, n_samples: int, *, some: bool = True) -> N
     """
     if sample_weight is None:
         return np.ones(n_samples)
-    if np.ndim(sample_weight) == 0:
+    if isinstance(sample_weight, Real):
         raise ValueError(
             f"sample_weight={sample_weight!r} is not valid; give one weight for each of the "
             f"{n_samples} rows of X, or None where all count the same."

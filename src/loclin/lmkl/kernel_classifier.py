@@ -211,7 +211,8 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         if isinstance(alpha, str):
             norms = (gates**2 * np.stack([np.diag(K) for K in kernels], axis=1)).sum(axis=1)
             alpha = auto_alpha(float(norms.mean()) or 1.0, len(gates))
-        bounds = rows.weights / (alpha * rows.weights.sum())
+        with np.errstate(over="ignore"):  # bounds have a bound
+            bounds = rows.weights / (alpha * rows.weights.sum())
         signs = signs_of(rows.y, n_scorers(self.classes_))
         svms = solved(kernels, gates, signs, bounds, self.tol)
         plateau, objective = Plateau(self.tol, _PATIENCE), [alpha * svms.value]

@@ -278,7 +278,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             check_number("bandwidth", self.bandwidth, low=0, open_low=True, open_high=True,
                          hint='or "auto" or "learned"')  # fmt: skip
         check_anchors("anchors", self.anchors)
-        check_number("anchor_lr", self.anchor_lr, low=0, open_high=True)
+        check_number("anchor_lr", self.anchor_lr, low=0, high=1e10)
         check_option("weights", self.weights, {"linear", "constant"})
         check_option("loss", self.loss, losses_for("descent"))
         check_strength("alpha", self.alpha)
