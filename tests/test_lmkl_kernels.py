@@ -156,3 +156,12 @@ def test_kernels_of_any_scale_give_the_same_scores(factor):
         for f in (1.0, factor)
     ]
     np.testing.assert_allclose(scores[1], scores[0], rtol=1e-6, atol=1e-6)
+
+
+def test_it_has_no_probabilities_and_says_what_has():
+    model = KernelLMKLClassifier(max_iter=2, tol=10.0, random_state=0).fit(*IRIS)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError) as raised:
+        model.predict_proba(IRIS[0])
+    assert "KernelLMKLClassifier has no probabilities" in str(raised.value.__cause__)
+    assert "CalibratedClassifierCV" in str(raised.value.__cause__)

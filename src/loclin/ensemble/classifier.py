@@ -51,6 +51,7 @@ from loclin.fitting.targets import (
     n_scorers,
     that_occur,
 )
+from loclin.fitting.trials import decisions_of
 
 _MEMORY = 20_000  # rows of a stream that the units of scores remember, about
 _MOST_SCORED = 500  # rows of a call
@@ -150,6 +151,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
     True
     """
 
+    temperature_: float
     _multilabel = False
     _streamed = StreamedTemperature()
     _n_seen = 0
@@ -423,7 +425,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
         self.smoothing_ = smoothing_of(len(some) or len(labels))
         if not len(some):
             self._set_units(rows)
-            self.temperature_ = temperature_of(self.decision_function(rows), labels, weights)
+            self.temperature_ = temperature_of(decisions_of(self, rows), labels, weights)
             return
         shape = (len(labels),) if len(self.classes_) == 2 else (len(labels), len(self.classes_))
         held_out = [np.zeros(shape) for _ in range(kinds)]
@@ -439,7 +441,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
         mean = np.asarray(sum(s * part for s, part in zip(self.shares_, parts, strict=True)))
         of_one = temperature_of(mean, labels[some], weights[some])
         few = some[:: -(-len(some) // _MEMORY)]
-        here = spread(self.decision_function(rows[few]))
+        here = spread(decisions_of(self, rows[few]))
         self.temperature_ = float(rescaled(of_one, here, spread(mean)))
 
     def _merge(self) -> None:
@@ -450,8 +452,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
 
     def _set_units(self, rows: Any) -> None:
         """Let the spread of scores on some rows be the kinds' units."""
-        few = rows[:: -(-rows.shape[0] // _MOST_SCORED)]
-        self.units_ = self._spreads(few)
+        self.units_ = self._spreads(rows[:: -(-rows.shape[0] // _MOST_SCORED)])
 
     def _spreads(self, rows: Any) -> NDArray[np.float64]:
         return np.array([
@@ -465,16 +466,18 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
         share = min(1.0, len(labels) / min(self._n_seen + len(labels), _MEMORY))
         self.units_ = self.units_ + share * (self._spreads(rows[few]) - self.units_)
         known = self._streamed
-        temperature: Any = getattr(self, "temperature_", None)
-        if not known.precision and self._n_seen and temperature is not None:
+        if not known.precision and self._n_seen:  # a fit came before
             n_rows = max(known.n_rows, round(1 / self.smoothing_) - 2)
-            known = StreamedTemperature(-float(np.log(temperature)), 10.0, n_rows)
-        self._streamed = known.after(self.decision_function(rows[few]), labels[few], weights[few])
+            known = StreamedTemperature(-float(np.log(self.temperature_)), 10.0, n_rows)
+        self._streamed = known.after(decisions_of(self, rows[few]), labels[few], weights[few])
         self.temperature_ = self._streamed.temperature
         self.smoothing_ = smoothing_of(self._streamed.n_rows)
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
-        rows = self._validate_new(X)
+        return self._class_scores(self._validate_new(X))
+
+    def _class_scores(self, rows: Any) -> Floats:
+        """Scores of rows that are checked: those of a fit have lost their names."""
         scores = np.zeros((rows.shape[0], n_scorers(self.classes_)), rows.dtype)
         for member, factor in self._factors():
             of_member = member.decision_function(rows).reshape(scores.shape)

@@ -264,6 +264,11 @@ class StreamedTemperature(NamedTuple):
 
 
 def _is_calibrated(classifier: Probabilities) -> bool:
+    if "calibrate" not in vars(classifier) and not classifier.calibrate:
+        raise AttributeError(
+            f"{type(classifier).__name__} has no probabilities of its own; put it in a "
+            "CalibratedClassifierCV of sklearn.calibration."
+        )
     if not classifier.calibrate or getattr(classifier, "temperature_", 1.0) is None:
         raise AttributeError(
             f"{type(classifier).__name__} finds no probabilities with calibrate=False; set "
