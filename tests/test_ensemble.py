@@ -1,6 +1,7 @@
 """The ensemble: a mean of locally linear classifiers, which is one itself."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize_scalar
@@ -338,11 +339,12 @@ def test_rows_of_weight_zero_are_not_there():
     np.testing.assert_allclose(model.decision_function(X), other.decision_function(X))
 
 
-def test_a_class_of_weight_zero_is_still_a_class():
+def test_a_class_of_weight_zero_is_no_class():
     X, y = problem(4)
     model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, early_stopping=True, random_state=0)
     model.fit(X, y, np.where(y == "a", 0.0, 1.0))
-    assert model.predict_proba(X).shape == (300, 4)
+    assert model.classes_.tolist() == [*"bcd"]
+    assert model.predict_proba(X).shape == (300, 3)
     assert not (model.predict(X) == "a").any()
 
 
@@ -395,3 +397,27 @@ def test_weights_of_any_size():
     np.testing.assert_allclose(model.decision_function(X), other.decision_function(X))
     other.partial_fit(X, y, sample_weight=weights * 2.0**1022)
     assert np.isfinite(other.predict_proba(X)).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("learn", ["fit", "fit of few rows", "early stopping", "stream"])
+def test_a_data_frame_is_taken_without_a_warning(learn):
+    X, y = problem(3, 60)
+    frame = pd.DataFrame(X, columns=[*"uvwxyz"])
+    model = LocallyLinearEnsemble(
+        [LLSVMClassifier(max_iter=20, tol=10.0, alpha="scale", metric=None)], n_folds=2,
+        early_stopping=learn == "early stopping", random_state=0,
+    )  # fmt: skip
+    if learn == "fit of few rows":
+        y[:] = "a"
+        y[0] = "b"  # no fold can hold it out
+    if learn == "stream":
+        for rows in np.array_split(np.arange(60), 3):
+            model.partial_fit(frame.iloc[rows], y[rows], [*"abc"])
+    else:
+        model.fit(frame, y)
+    assert model.feature_names_in_.tolist() == [*"uvwxyz"]
+    for told in (model.predict, model.predict_proba, model.local_weights, model.local_model):
+        told(frame)
+    with pytest.warns(UserWarning, match="valid feature names"):
+        model.predict(X)

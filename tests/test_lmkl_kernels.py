@@ -111,14 +111,6 @@ def test_dense_and_sparse_rows_give_the_same_model():
     assert model.score(*IRIS) > 0.95
 
 
-def test_a_class_without_weight_never_wins():
-    X, y = IRIS
-    model = KernelLMKLClassifier(random_state=0).fit(X, y, (y != 1).astype(float))
-    assert set(model.predict(X)) == {0, 2}
-    only = KernelLMKLClassifier(random_state=0).fit(X, y, (y == 1).astype(float))
-    assert set(only.predict(X)) == {1}
-
-
 def test_steps_that_are_used_up_warn():
     with pytest.warns(ConvergenceWarning, match=r"max_iter=2 steps .* Raise max_iter or tol"):
         KernelLMKLClassifier(max_iter=2, tol=1e-9, random_state=0).fit(*IRIS)
@@ -164,3 +156,12 @@ def test_kernels_of_any_scale_give_the_same_scores(factor):
         for f in (1.0, factor)
     ]
     np.testing.assert_allclose(scores[1], scores[0], rtol=1e-6, atol=1e-6)
+
+
+def test_it_has_no_probabilities_and_says_what_has():
+    model = KernelLMKLClassifier(max_iter=2, tol=10.0, random_state=0).fit(*IRIS)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError) as raised:
+        model.predict_proba(IRIS[0])
+    assert "KernelLMKLClassifier has no probabilities" in str(raised.value.__cause__)
+    assert "CalibratedClassifierCV" in str(raised.value.__cause__)

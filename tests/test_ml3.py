@@ -447,10 +447,10 @@ def test_wrong_width_and_unfitted(iris):
 
 
 def test_overflow_never_leaves_nan_weights():
-    # Under the limit on X, with weights of 1e300 on one row.
+    # Under the limit on X, with weights of 1e300 on one row of either class.
     X, y = bad(lambda X, y: (X * 1e12, y))
-    weights = np.where(np.arange(20) == 3, 1e300, 1.0)
-    clf = ML3Classifier(2, max_iter=5, alpha=1e-300, random_state=0)
+    weights = np.where(np.arange(20) // 2 == 1, 1e300, 1.0)
+    clf = ML3Classifier(2, max_iter=5, alpha=1e-300, eta0=np.inf, random_state=0)
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="Training overflowed"):
         clf.fit(X, y, sample_weight=weights)
     assert not hasattr(clf, "local_coef_")

@@ -178,6 +178,7 @@ class TwoGatesClassifier(LocallyLinearClassifier):
     gate_intercept_: float
     alpha_: float
     t_: int
+    _fits_may_change = frozenset({"gate_lr"})
 
     def __init__(
         self,

@@ -148,6 +148,7 @@ class CSVMClassifier(LocallyLinearClassifier):
 
     batch_size, average = "auto", 0  # neither is a parameter here
     _multiplies_features = True
+    _fits_may_change = frozenset({"global_penalty"})
 
     def __init__(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from loclin.engine.losses import Loss
 
 
@@ -25,5 +27,14 @@ def stable_eta0(eta0: float, loss: Loss, batch_size: int) -> float:
 
 
 def step_offset(alpha: float, mean_squared_norm: float, eta0: float) -> float:
-    """Return the steps to count as taken, so that the first is eta0 / mean squared norm."""
-    return mean_squared_norm / (alpha * eta0)
+    """Return the steps to count as taken, so that the first is eta0 / mean squared norm.
+
+    Raises
+    ------
+    ValueError
+        If they are more than a number can hold.
+    """
+    steps = mean_squared_norm / (alpha * eta0 or math.ulp(0.0))
+    if math.isinf(steps):
+        raise ValueError(f"alpha={alpha:g} with eta0={eta0:g} is too small. Raise one of the two.")
+    return steps

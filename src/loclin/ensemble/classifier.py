@@ -9,17 +9,22 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Labels, Rows, is_sparse
 from loclin.engine.threads import side_by_side
-from loclin.ensemble.kinds import check_kinds, kinds_of
+from loclin.ensemble.kinds import (
+    check_kinds,
+    clone_with_state,
+    counted,
+    kinds_of,
+    unfitted_member,
+)
 from loclin.ensemble.merging import merged
-from loclin.ensemble.selection import select
+from loclin.ensemble.selection import folds_of, select
 from loclin.fitting.atomic import atomic, snapshot
+from loclin.fitting.begun import Begun
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from loclin.fitting.checks import (
     check_flag,
@@ -32,19 +37,27 @@ from loclin.fitting.checks import (
 from loclin.fitting.probability import (
     StreamedTemperature,
     log_losses,
+    rescaled,
     smoothing_of,
     spread,
     temperature_of,
 )
-from loclin.fitting.rows import hold_out, near_one
+from loclin.fitting.rows import hold_out, near_one, of_positive_weight, without_tiny
 from loclin.fitting.scored import Scored
-from loclin.fitting.targets import classes_of_stream, find_classes, in_classes, n_scorers
+from loclin.fitting.targets import (
+    classes_of_stream,
+    find_classes,
+    in_classes,
+    n_scorers,
+    that_occur,
+)
+from loclin.fitting.trials import decisions_of
 
 _MEMORY = 20_000  # rows of a stream that the units of scores remember, about
 _MOST_SCORED = 500  # rows of a call
 
 
-class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
+class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
     """Mean score of several locally linear classifiers: the one to start with where error counts.
 
     Each kind of classifier is fitted `n_folds` times, each time without one fold of the rows and
@@ -138,6 +151,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     True
     """
 
+    temperature_: float
     _multilabel = False
     _streamed = StreamedTemperature()
     _n_seen = 0
@@ -180,7 +194,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, at least 0 and not all 0.
+            Weights of the rows, at least 0 and not all 0. Rows of weight 0 count as if they were
+            not there; so do classes that have no others.
 
         Returns
         -------
@@ -193,18 +208,21 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
             If a parameter or the data is not valid, or if training overflowed.
         """
         self._check_parameters()
+        self._keep_parameters("a clone", goes_on=False)
         rows, target = read_labelled_rows(self, X, y)
-        self.classes_, labels = find_classes(target)
+        classes, labels = find_classes(target)
         weights: Floats = near_one(check_weights(sample_weight, len(labels)))
+        weights = without_tiny(weights, rows) * counted(self.estimators, classes)[labels]
+        rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
+        self.classes_, labels = that_occur(classes, labels)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if self.early_stopping:
-            places = np.flatnonzero(weights > 0)
-            counted = Rows(rows[places], labels[places], weights[places], places)
-            _, watched = hold_out(counted, self.validation_fraction, seed)
+            every = Rows(rows, labels, weights, np.arange(len(labels)))
+            _, watched = hold_out(every, self.validation_fraction, seed)
             kept = np.ones(len(labels), bool)
             kept[watched.origin] = False
             rows, labels, weights = rows[kept], labels[kept], weights[kept]
-        folds = self._folds(labels, weights, seed)
+        folds = folds_of(labels, len(self.classes_), self.n_folds, seed)
         weighed = bool((folds >= 0).any())
         kinds = kinds_of(self.estimators, rows, weights if weighed else None, seed)
         jobs = [(fold, kind) for fold in range(self.n_folds) for kind in range(len(kinds))]
@@ -212,7 +230,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         context.call_on_fit_task_begin(estimator=self)
 
         def fit_member(fold: int, kind: int) -> Any:
-            member = self._member(kinds[kind], kind, fold, seed)
+            member = unfitted_member(kinds[kind], kind, fold, seed)
             kept = folds != fold
             given = None if sample_weight is None else weights[kept]
             task = context.subcontext(task_name="member", task_id=fold * len(kinds) + kind)
@@ -268,21 +286,26 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         """
         self._check_parameters()
         first = not hasattr(self, "members_")
-        self.classes_ = classes_of_stream(classes, None if first else self.classes_)
+        self._keep_parameters("fit or a clone", goes_on=not first, streams=not first)
+        self.classes_ = classes_of_stream(classes, vars(self).get("classes_"))
         rows, target = read_labelled_rows(self, X, y, reset=first)
         labels = in_classes(target, self.classes_)
-        weights = check_weights(sample_weight, len(labels))
+        weights: Floats = check_weights(sample_weight, len(labels), some=False)
+        weights = weights * counted(self.estimators, self.classes_)[labels]
+        rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
+        if not len(labels):
+            return self
         if first:
             kinds = kinds_of(self.estimators, rows, None)
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self.members_ = [
-                self._member(one, kind, fold, seed)
+                unfitted_member(one, kind, fold, seed)
                 for kind, one in enumerate(kinds) for fold in range(self.n_folds)
             ]  # fmt: skip
             self.shares_, self.units_ = np.full(len(kinds), 1 / len(kinds)), np.ones(len(kinds))
             self.temperature_, self.smoothing_ = 1.0, smoothing_of(len(labels))
             self._streamed = StreamedTemperature(n_rows=len(labels))
-        elif len(labels) and weights.any():
+        else:
             self._watch(rows, labels, weights)
 
         def learn(member: Any) -> Any:
@@ -374,27 +397,6 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         check_n_jobs(self.n_jobs)
         check_kinds(self.estimators)
 
-    def _member(self, kind: Any, number: int, fold: int, seed: int) -> Any:
-        """Return an unfitted member, with a seed of its own where its kind has none."""
-        member = clone(kind)
-        if member.random_state is None:
-            own = np.random.default_rng([seed, number, fold])
-            member.set_params(random_state=int(own.integers(2**31 - 1)))
-        return member.set_params(calibrate=False)
-
-    def _folds(self, labels: Labels, weights: Floats, seed: int) -> NDArray[np.intp]:
-        """Return the fold that leaves each row out; none (-1) the rows of classes with few."""
-        folds = np.full(len(labels), -1)
-        counts = np.bincount(labels[weights > 0], minlength=len(self.classes_))
-        common = np.flatnonzero((counts[labels] >= self.n_folds) & (weights > 0))
-        if len(np.unique(labels[common])) < len(self.classes_) or not len(common):
-            common = common[:0]  # scores of rows of some classes alone tell nothing
-        if len(common):
-            split = StratifiedKFold(self.n_folds, shuffle=True, random_state=seed)
-            for fold, (_, out) in enumerate(split.split(common, labels[common])):
-                folds[common[out]] = fold
-        return folds
-
     def _until_enough(
         self, fit_member: Callable[..., Any], jobs: list[Any], watched: Rows
     ) -> tuple[list[Any], list[float]]:
@@ -421,11 +423,11 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         """Set units, shares and the temperature, by the rows that members did not see."""
         n_each = len(self.members_) // kinds
         self.shares_, self.units_ = np.full(kinds, 1 / kinds), np.ones(kinds)
-        some = np.flatnonzero((folds >= 0) & (folds < n_each) & (weights > 0))
+        some = np.flatnonzero((folds >= 0) & (folds < n_each))
         self.smoothing_ = smoothing_of(len(some) or len(labels))
         if not len(some):
             self._set_units(rows)
-            self.temperature_ = temperature_of(self.decision_function(rows), labels, weights)
+            self.temperature_ = temperature_of(decisions_of(self, rows), labels, weights)
             return
         shape = (len(labels),) if len(self.classes_) == 2 else (len(labels), len(self.classes_))
         held_out = [np.zeros(shape) for _ in range(kinds)]
@@ -441,7 +443,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         mean = np.asarray(sum(s * part for s, part in zip(self.shares_, parts, strict=True)))
         of_one = temperature_of(mean, labels[some], weights[some])
         few = some[:: -(-len(some) // _MEMORY)]
-        self.temperature_ = of_one * (spread(self.decision_function(rows[few])) / spread(mean))
+        here = spread(decisions_of(self, rows[few]))
+        self.temperature_ = float(rescaled(of_one, here, spread(mean)))
 
     def _merge(self) -> None:
         """Let one member stand for those of a kind that share their codes."""
@@ -451,8 +454,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
 
     def _set_units(self, rows: Any) -> None:
         """Let the spread of scores on some rows be the kinds' units."""
-        few = rows[:: -(-rows.shape[0] // _MOST_SCORED)]
-        self.units_ = self._spreads(few)
+        self.units_ = self._spreads(rows[:: -(-rows.shape[0] // _MOST_SCORED)])
 
     def _spreads(self, rows: Any) -> NDArray[np.float64]:
         return np.array([
@@ -462,21 +464,22 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
 
     def _watch(self, rows: Any, labels: Labels, weights: Floats) -> None:
         """Let rows that are about to be learned tell units and temperature."""
-        few = np.flatnonzero(weights > 0)
-        few = few[:: -(-len(few) // _MOST_SCORED)]
+        few = np.arange(len(labels))[:: -(-len(labels) // _MOST_SCORED)]
         share = min(1.0, len(labels) / min(self._n_seen + len(labels), _MEMORY))
         self.units_ = self.units_ + share * (self._spreads(rows[few]) - self.units_)
         known = self._streamed
-        temperature: Any = getattr(self, "temperature_", None)
-        if not known.precision and self._n_seen and temperature is not None:
+        if not known.precision and self._n_seen:  # a fit came before
             n_rows = max(known.n_rows, round(1 / self.smoothing_) - 2)
-            known = StreamedTemperature(-float(np.log(temperature)), 10.0, n_rows)
-        self._streamed = known.after(self.decision_function(rows[few]), labels[few], weights[few])
+            known = StreamedTemperature(-float(np.log(self.temperature_)), 10.0, n_rows)
+        self._streamed = known.after(decisions_of(self, rows[few]), labels[few], weights[few])
         self.temperature_ = self._streamed.temperature
         self.smoothing_ = smoothing_of(self._streamed.n_rows)
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
-        rows = self._validate_new(X)
+        return self._class_scores(self._validate_new(X))
+
+    def _class_scores(self, rows: Any) -> Floats:
+        """Scores of rows that are checked: those of a fit have lost their names."""
         scores = np.zeros((rows.shape[0], n_scorers(self.classes_)), rows.dtype)
         for member, factor in self._factors():
             of_member = member.decision_function(rows).reshape(scores.shape)
@@ -508,10 +511,3 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     def _validate_new(self, X: Any) -> Any:
         check_is_fitted(self, "members_")
         return read_rows(self, X, reset=False, dtype=self.members_[0].local_coef_.dtype)
-
-
-def clone_with_state(member: Any) -> Any:
-    """Return a copy that learns on its own: `partial_fit` replaces what attributes hold."""
-    other = clone(member)
-    vars(other).update(vars(member))
-    return other

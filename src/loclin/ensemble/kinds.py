@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from copy import copy
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from loclin.codings import OrthogonalCoding
 from loclin.engine.data import Floats, Matrix
 from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.targets import class_weights
 from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
 from loclin.sapl import SAPLClassifier
@@ -28,6 +32,26 @@ def check_kinds(estimators: Any) -> None:
             f"estimators={estimators!r} is not valid; give a list of unfitted classifiers of "
             "loclin, such as [ML3Classifier(), SAPLClassifier()]."
         )
+
+
+def counted(estimators: list[Any] | None, classes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell of each class whether the estimators give it weight; all must agree.
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+    """
+    by_kind = [
+        class_weights(kind.class_weight, classes, np.arange(len(classes)), False)
+        for kind in estimators or []
+    ]
+    found = [np.ones(len(classes), bool) if weights is None else weights > 0 for weights in by_kind]
+    if any((one != found[0]).any() for one in found):
+        raise ValueError(
+            "estimators have different classes of class_weight 0. Give all of them the same."
+        )
+    return found[0] if found else np.ones(len(classes), bool)
 
 
 def kinds_of(estimators: Any, rows: Matrix, weights: Floats | None, seed: int = 0) -> list[Any]:
@@ -58,3 +82,24 @@ def kinds_of(estimators: Any, rows: Matrix, weights: Floats | None, seed: int = 
             for coding in (unit_length, published)
         ]
     return kinds
+
+
+def unfitted_member(kind: Any, number: int, fold: int, seed: int) -> Any:
+    """Return an unfitted member, with a seed of its own where its kind has none.
+
+    It knows nothing of classes of weight zero: their rows are left out before.
+    """
+    member = clone(kind)
+    if isinstance(member.class_weight, dict):
+        member.class_weight = {y: weight for y, weight in member.class_weight.items() if weight}
+    if member.random_state is None:
+        own = np.random.default_rng([seed, number, fold])
+        member.set_params(random_state=int(own.integers(2**31 - 1)))
+    return member.set_params(calibrate=False)
+
+
+def clone_with_state(member: Any) -> Any:
+    """Return a copy that learns on its own: `partial_fit` replaces what attributes hold."""
+    other = clone(member)
+    vars(other).update(vars(member))
+    return other

@@ -1,4 +1,4 @@
-"""How much each kind of member counts: forward selection with replacement."""
+"""How much each kind of member counts: forward selection by folds, with replacement."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
 
 from loclin.engine.data import Floats, Labels
 from loclin.fitting.probability import log_losses
@@ -13,6 +14,18 @@ from loclin.fitting.probability import log_losses
 _STEPS = 20
 _MOST_ROWS = 4000
 _LEAST_GAIN = 1e-4  # of the log loss, relatively, for a step more
+
+
+def folds_of(labels: Labels, n_classes: int, n_folds: int, seed: int) -> NDArray[np.intp]:
+    """Return the fold that leaves each row out; none (-1) the rows of classes with few."""
+    folds = np.full(len(labels), -1)
+    common = np.flatnonzero(np.bincount(labels)[labels] >= n_folds)
+    if len(np.unique(labels[common])) < n_classes:
+        return folds  # scores of rows of some classes alone tell nothing
+    split = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    for fold, (_, out) in enumerate(split.split(common, labels[common])):
+        folds[common[out]] = fold
+    return folds
 
 
 def select(decisions: Sequence[Floats], y: Labels, weights: Floats) -> NDArray[np.float64]:

@@ -35,14 +35,14 @@ from loclin.fitting.checks import (
 from loclin.fitting.iterations import EndOfRounds, accuracy_with, check_learned, warn_of_end
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
 from loclin.fitting.metric import StreamedMetric, chosen_metric, move_metric
-from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh
+from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh, weighed
 from loclin.fitting.scored import Scored
 from loclin.fitting.stored import Stored, go_on, so_far
 from loclin.fitting.strength import chosen_factor
 from loclin.fitting.targets import (
+    check_same_classes,
     class_weights,
     classes_of_stream,
-    find_classes,
     has_several,
     in_classes,
     labels_or_indicator,
@@ -145,7 +145,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
             Class labels: strings, integers or booleans. Where the class says so, also an indicator
             matrix of 0 and 1.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, at least 0 and not all 0.
+            Weights of the rows, at least 0 and not all 0. Rows of weight 0 count as if they were
+            not there; so do classes that have no others.
 
         Returns
         -------
@@ -163,19 +164,15 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         old_classes = self.classes_ if continued else None
         if not continued:
             self._forget_fit()
+        self._keep_parameters("warm_start=False or a clone", goes_on=continued)
         data, target = self._validate_rows(X, y, reset=not continued)
-        classes, labels = find_classes(target)
-        if old_classes is not None and not np.array_equal(old_classes, classes):
-            raise ValueError(
-                f"With warm_start=True, y must have the classes of the earlier fit "
-                f"({old_classes}), got {classes}. Set warm_start=False to start afresh."
-            )
-        self.classes_ = classes
-        self._multilabel = has_several(labels, self._multilabel if continued else None)
+        self._multilabel = has_several(target, self._multilabel if continued else None)
+        self.classes_, rows = weighed(data, target, self.class_weight, sample_weight)
+        check_same_classes(self.classes_, old_classes)
+        rows = self._in_scale(rows, goes_on=continued)
         self._stream, self._mean_weight = None, RunningMean()
         rng = deepcopy(self._unfinished) or self._generator()
-        rows = weigh(data, labels, self._class_weights(labels), sample_weight)
-        del data, target, labels
+        del data, target
         if not continued:
             self._factor = chosen_factor(self, rows, self._seed())
             self.__dict__.update(chosen_metric(self, rows))
@@ -213,12 +210,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         classes : array-like of shape (n_classes,), default=None
             All classes that will ever come; needed at the first call.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows. Rows of weight 0 are not learned.
 
         Returns
         -------
         self : object
-            The classifier, able to predict.
+            The classifier, able to predict once some rows have been learned.
 
         Raises
         ------
@@ -235,16 +232,19 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
                 "does not tell. Pass a dict of weights, or sample_weight."
             )
         first = not self._is_fitted()
-        self.classes_ = classes_of_stream(classes, None if first else self.classes_)
+        streams = self._stream is not None
+        self._keep_parameters("fit or a clone", goes_on=not first, streams=streams)
+        self.classes_ = classes_of_stream(classes, vars(self).get("classes_"))
         data, target = self._validate_rows(X, y, reset=first)
         labels = in_classes(target, self.classes_)
         self._multilabel = has_several(labels, None if first else self._multilabel)
-        rows = weigh(data, labels, self._class_weights(None), sample_weight, unit=False)
+        by_class = class_weights(self.class_weight, self.classes_, labels, self._multilabel)
+        rows = weigh(data, labels, by_class, sample_weight, unit=False)
         if len(rows.y):
             self._mean_weight = self._mean_weight.after(rows.weights)
             rows = self._mean_weight.of_mean_1(rows)
         if len(rows.y):
-            self._learn(rows)
+            self._learn(self._in_scale(rows, goes_on=not first))
         return self
 
     @snapshot
@@ -299,11 +299,15 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
 
     def _validate_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
         X, y = read_labelled_rows(self, X, y, reset=reset, multi_output=self._takes_indicator)
-        y = labels_or_indicator(y) if self._takes_indicator else y
-        self._largest = check_feature_scale(X, 0.0 if reset else self._largest)
-        if not reset:
-            X = X.astype(self.local_coef_.dtype, copy=False)
-        return X, y
+        return X, labels_or_indicator(y) if self._takes_indicator else y
+
+    def _in_scale(self, rows: Rows, *, goes_on: bool) -> Rows:
+        """Check the scale of the features; return rows of the type of what goes on."""
+        self._largest = check_feature_scale(rows.X, self._largest if goes_on else 0.0)
+        if not goes_on:
+            return rows
+        dtype, (X, _, weights, _) = self.local_coef_.dtype, rows
+        return rows._replace(X=X.astype(dtype, copy=False), weights=weights.astype(dtype))
 
     def _validate_new(self, X: Any, finite: bool = True) -> Any:
         check_is_fitted(self, "intercept_")
@@ -320,9 +324,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
             if not np.isfinite(scores.sum()):  # the rows may be, and only the scores too large
                 self._validate_new(X)
         return scores
-
-    def _class_weights(self, labels: NDArray[Any] | None) -> NDArray[Any] | None:
-        return class_weights(self.class_weight, self.classes_, labels, self._multilabel)
 
     def _strength(self, norm2: float, n_samples: float) -> float:
         """Return the L2 strength: the one given, or the rule's times the factor chosen."""

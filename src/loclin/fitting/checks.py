@@ -16,8 +16,8 @@ from loclin.engine.data import is_sparse
 
 # One chunk of larger features would flatten what a stream has learned from those before.
 _MOST_GROWTH = 1e6
-# Parameters that count something: loops hold them in 32 bits.
-_MOST = 2**31 - 1
+# Parameters that count something: loops hold them in 32 bits. Of larger others products overflow.
+_MOST, _LARGEST = 2**31 - 1, 1e300
 _READ = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 METRICS = ("diagonal", "full", "auto")
 
@@ -36,8 +36,9 @@ def check_number(
     below = value < high if open_high else value <= high
     if not (above and below):  # also for NaN
         raise ValueError(f"{name}={value!r} is not valid; {valid}.")
-    if kind is Integral and value > _MOST:
-        raise ValueError(f"{name}={value!r} is not valid; {name} must be at most {_MOST}.")
+    most = _MOST if kind is Integral else _LARGEST
+    if most < value < math.inf:
+        raise ValueError(f"{name}={value!r} is not valid; {name} must be at most {most}.")
 
 
 def check_option(name: str, value: Any, options: Any, hint: str = "") -> None:
@@ -50,15 +51,6 @@ def check_flag(name: str, value: Any) -> None:
     """Raise TypeError unless `value` is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} has type {type(value).__name__}; use True or False.")
-
-
-def check_unchanged(name: str, value: Any, before: Any, *open_values: Any) -> None:
-    """Raise ValueError unless `value` is what a fit that goes on began with, or leaves it open."""
-    if value not in (before, *open_values):
-        raise ValueError(
-            f"{name}={value!r} differs from the {before!r} of the fit that is to go on. Leave it "
-            "as it was, or start afresh with warm_start=False."
-        )
 
 
 def check_n_jobs(n_jobs: Any) -> None:
@@ -145,16 +137,22 @@ def check_feature_scale(X: Any, earlier: float = 0.0) -> float:
     return max(largest, earlier)
 
 
-def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64]:
+def check_weights(sample_weight: Any, n_samples: int, *, some: bool = True) -> NDArray[np.float64]:
     """Return the sample weights as float64, ones for None.
 
     Raises
     ------
     ValueError
-        If the weights do not fit the rows, are not finite, are negative, or are all zero.
+        If the weights do not fit the rows, are not finite, are negative, or, where `some` must be
+        positive, are all zero.
     """
     if sample_weight is None:
         return np.ones(n_samples)
+    if isinstance(sample_weight, Real):
+        raise ValueError(
+            f"sample_weight={sample_weight!r} is not valid; give one weight for each of the "
+            f"{n_samples} rows of X, or None where all count the same."
+        )
     weights = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
     )
@@ -169,7 +167,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64]:
             f"sample_weight has negative values (row {row}: {weights[row]:g}); weights must "
             "be >= 0. Use 0 to leave a row out."
         )
-    if not weights.any():
+    if some and not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
     return weights
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from loclin.engine.data import Rows
+from loclin.engine.data import Rows, is_sparse
 from loclin.engine.procedure import Change, Descent, FittedModel, LocalModels, StreamProcedure
 from loclin.engine.scores import winners
 from loclin.engine.warned import warn
@@ -102,11 +102,16 @@ def warn_of_end(classifier: Any, gap: float | None) -> None:
 
 def check_learned(classifier: Any) -> None:
     """Raise where something that was learned is not finite."""
-    learned = classifier.local_coef_, classifier.local_intercept_, classifier.objective_[-1]
-    if not all(np.isfinite(values).all() for values in learned):
+    learned = [getattr(classifier, name) for name in classifier._adopted]
+    learned += classifier.objective_[-1:]
+    parts = [value.data if is_sparse(value) else np.asarray(value) for value in learned]
+    if not all(np.isfinite(part).all() for part in parts if part.dtype.kind == "f"):
+        floats = [(k, v) for k, v in classifier.get_params().items() if isinstance(v, float)]
+        odd = [f"{k}={v:g}" for k, v in floats if 1e30 < v < np.inf or 0 < v < 1e-30]
         raise ValueError(
             "Training overflowed: some weights are no longer finite. Scale the features first, for "
-            "example with make_pipeline(StandardScaler(), ...), or raise alpha."
+            "example with make_pipeline(StandardScaler(), ...), or "
+            + (f"take {' and '.join(odd)} nearer to 1." if odd else "raise alpha.")
         )
 
 

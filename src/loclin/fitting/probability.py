@@ -33,6 +33,7 @@ _FOLDS, _FEW_ROWS = 5, 2500  # every row is held out once, where rows are that f
 _HELD_OUT, _MOST_ROWS = 0.1, 50_000  # else so many of so many
 _MOST_SCORED = 500  # rows of a stream's call
 _MEMORY = 5000  # rows of a stream that the temperature remembers, about
+_COLDEST = 1e-300  # temperature; its inverse is the hottest
 
 
 class LogLoss(NamedTuple):
@@ -84,7 +85,16 @@ def spread(decisions: Floats) -> float:
     Not the root of the mean square: a held-out row far from all others has scores of any size.
     """
     of_rows = decisions.astype(np.float64)
-    return float(np.mean(np.abs(of_rows) if of_rows.ndim == 1 else np.std(of_rows, axis=1)))
+    power = math.frexp(float(np.abs(of_rows).max(initial=0.0)))[1]  # squares may overflow
+    of_rows = np.ldexp(of_rows, -power)
+    mean = np.mean(np.abs(of_rows) if of_rows.ndim == 1 else np.std(of_rows, axis=1))
+    return float(np.ldexp(mean, power))
+
+
+def rescaled(temperature: Any, here: float, there: float) -> Any:
+    """Return the temperature of scores of this spread, given that of others and theirs."""
+    found = temperature * (here / (there or 1.0) or 1.0)
+    return np.clip(found, _COLDEST, 1 / _COLDEST)
 
 
 def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
@@ -95,11 +105,13 @@ def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
     loss = LogLoss.of(decisions / unit, y, weights)
     low, high = math.log(1e-3), math.log(1e3)
     if loss.slope(math.exp(low)) >= 0:  # scores that tell nothing, or lie
-        return unit * math.exp(-low)
-    if loss.slope(math.exp(high)) <= 0:
-        return unit * math.exp(-high)
-    found = root_scalar(lambda log: loss.slope(math.exp(log)), bracket=(low, high), xtol=1e-3)
-    return unit * math.exp(-found.root)
+        log_inverse = low
+    elif loss.slope(math.exp(high)) <= 0:
+        log_inverse = high
+    else:
+        found = root_scalar(lambda log: loss.slope(math.exp(log)), bracket=(low, high), xtol=1e-3)
+        log_inverse = found.root
+    return float(rescaled(math.exp(-log_inverse), unit, 1.0))
 
 
 def log_losses(decisions: Floats, y: Labels, weights: Floats) -> Floats:
@@ -153,8 +165,8 @@ def held_out_temperature(
         X, y, weights, _ = rows if watched is None else watched
         return labelwise(decisions_of(classifier, X), y, weights), len(y)
     of_short = labelwise(decisions, rows.y[test], rows.weights[test])
-    ratio = spread(decisions_of(classifier, rows.X[test])) / (spread(decisions) or 1.0)
-    return of_short * (ratio or 1.0), len(test)
+    here = spread(decisions_of(classifier, rows.X[test]))
+    return rescaled(of_short, here, spread(decisions)), len(test)
 
 
 def smoothing_of(n_rows: float) -> float:
@@ -229,29 +241,35 @@ class StreamedTemperature(NamedTuple):
 
     def after(self, decisions: Floats, y: Labels, weights: Floats) -> StreamedTemperature:
         """Return what some more rows make of it."""
-        n, unit = len(y), spread(decisions)
-        if not 0 < unit < math.inf:
+        if not 0 < spread(decisions) < math.inf:
             return self
+        start = self
         if not self.precision:
             found = temperature_of(decisions, y, weights)
             start = StreamedTemperature(-math.log(found), 1e-9, self.n_rows)
-            return start._stepped(LogLoss.of(decisions, y, weights), n)
-        return self._stepped(LogLoss.of(decisions, y, weights), n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return start._stepped(decisions.astype(np.float64), y, weights)
 
-    def _stepped(self, loss: LogLoss, n: int) -> StreamedTemperature:
-        inverse = math.exp(self.log_inverse)
-        slope = n * inverse * loss.slope(inverse)
-        curvature = n * (inverse**2 * loss.curvature(inverse)) + 1e-9
+    def _stepped(self, decisions: Floats, y: Labels, weights: Floats) -> StreamedTemperature:
+        loss, n = LogLoss.of(decisions * math.exp(self.log_inverse), y, weights), len(y)
+        slope, curvature = n * loss.slope(1.0), n * loss.curvature(1.0) + 1e-9
+        if not math.isfinite(curvature):
+            return self
         precision = self.precision + curvature
         step = max(-1.0, min(1.0, -slope / precision))
         return StreamedTemperature(
-            self.log_inverse + step,
+            max(math.log(_COLDEST), min(-math.log(_COLDEST), self.log_inverse + step)),
             precision * min(1.0, _MEMORY / (_MEMORY + n)),
             self.n_rows + n,
         )
 
 
 def _is_calibrated(classifier: Probabilities) -> bool:
+    if "calibrate" not in vars(classifier) and not classifier.calibrate:
+        raise AttributeError(
+            f"{type(classifier).__name__} has no probabilities of its own; put it in a "
+            "CalibratedClassifierCV of sklearn.calibration."
+        )
     if not classifier.calibrate or getattr(classifier, "temperature_", 1.0) is None:
         raise AttributeError(
             f"{type(classifier).__name__} finds no probabilities with calibrate=False; set "

@@ -15,6 +15,7 @@ from loclin.engine.losses import LOSSES
 from loclin.engine.rounds import AS_PASS, Rounds
 from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.checks import check_weights
+from loclin.fitting.targets import class_weights, find_classes, that_occur
 
 # Rows scored by one product where the user leaves the choice to us.
 LARGEST_BATCH = 64
@@ -30,7 +31,7 @@ def auto_batch_size(n_samples: int) -> int:
     return min(LARGEST_BATCH, max(1, n_samples // 100))
 
 
-def weigh(X: Matrix, labels: Labels, class_weights: Floats | None, sample_weight: Any, *,
+def weigh(X: Matrix, labels: Labels, by_class: Floats | None, sample_weight: Any, *,
           unit: bool = True) -> Rows:  # fmt: skip
     """Weigh the rows, to mean 1 if `unit`, and leave out those of weight zero.
 
@@ -44,28 +45,56 @@ def weigh(X: Matrix, labels: Labels, class_weights: Floats | None, sample_weight
     ValueError
         If no row is left.
     """
-    weights: Floats = check_weights(sample_weight, len(labels))
+    weights: Floats = check_weights(sample_weight, len(labels), some=unit)
     labels = labels.astype(np.int32, copy=False)
     if unit:
         weights = near_one(weights)
-    if class_weights is not None:
-        weights = weights * near_one(class_weights)[labels]
+    if by_class is not None:
+        weights = weights * near_one(by_class)[labels]
     if unit:
-        largest = weights.max(initial=0.0)
-        weights[weights < largest * float(np.finfo(X.dtype).eps) ** 2] = 0.0
-    kept = weights > 0
-    origin = None
-    if not kept.all():
-        origin = np.flatnonzero(kept)
-        X, labels, weights = X[kept], labels[kept], weights[kept]
+        weights = without_tiny(weights, X)
+    rows = of_positive_weight(X, labels, weights)
     if not unit:
-        return Rows(X, labels, weights, origin)
-    if not len(weights):
+        return rows
+    if not len(rows.y):
         raise ValueError(
             "Every row has weight zero: sample_weight is zero wherever class_weight is not. Give "
             "at least one row of a class that counts a positive weight."
         )
-    return Rows(X, labels, of_mean_1(weights).astype(X.dtype, copy=False), origin)
+    return rows._replace(weights=of_mean_1(rows.weights).astype(X.dtype, copy=False))
+
+
+def of_positive_weight(X: Matrix, labels: Labels, weights: Floats) -> Rows:
+    """Return the rows, or those whose weight is not zero, and their places."""
+    kept = np.flatnonzero(weights > 0)
+    if len(kept) == len(labels):
+        return Rows(X, labels, weights)
+    return Rows(X[kept], labels[kept], weights[kept], kept)
+
+
+def weighed(X: Matrix, y: Any, class_weight: Any, sample_weight: Any) -> tuple[Any, Rows]:
+    """Return the classes of a fit, and its rows: those that weigh something.
+
+    A fit with weights of zero is that of the rows left: a class that has none is no class of it.
+
+    Raises
+    ------
+    ValueError
+        If the labels or the weights are not valid, or leave fewer than two classes.
+    """
+    classes, labels = find_classes(y)
+    weights = without_tiny(near_one(check_weights(sample_weight, len(labels))), X)
+    counted = labels if weights.all() else labels[weights > 0]
+    by_class = class_weights(class_weight, classes, counted, labels.ndim == 2)
+    rows = weigh(X, labels, by_class, sample_weight)
+    classes, labels = that_occur(classes, rows.y)
+    return classes, rows._replace(y=labels)
+
+
+def without_tiny(weights: Floats, X: Matrix) -> Floats:
+    """Return zero for weights below the square of the rounding error of the largest."""
+    least = weights.max(initial=0.0) * float(np.finfo(X.dtype).eps) ** 2
+    return np.where(weights < least, 0.0, weights)
 
 
 def near_one(weights: Floats) -> Floats:

@@ -6,13 +6,13 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from loclin.engine.procedure import Procedure
+from loclin.fitting.begun import Begun
 from loclin.fitting.iterations import Plateau, end_of
 
 
-class Stored(BaseEstimator):
+class Stored(Begun):
     """An estimator whose weights of sparse rows stay feature by feature in pickles and files."""
 
     def __getstate__(self) -> dict[str, Any]:

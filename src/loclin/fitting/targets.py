@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -78,6 +80,15 @@ def find_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return classes, labels.astype(np.int32)
 
 
+def check_same_classes(classes: NDArray[Any], before: NDArray[Any] | None) -> None:
+    """Raise ValueError where a fit that goes on from another has other classes than that."""
+    if before is not None and not np.array_equal(before, classes):
+        raise ValueError(
+            f"With warm_start=True, y must have the classes of the earlier fit ({before}), got "
+            f"{classes}. Set warm_start=False to start afresh."
+        )
+
+
 def in_classes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     """Return y in terms of known classes.
 
@@ -127,9 +138,32 @@ def share_right(found: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     return (found == y).reshape(len(y), -1).mean(axis=1)
 
 
+def that_occur(classes: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the classes of rows that weigh something, and y in terms of them.
+
+    Raises
+    ------
+    ValueError
+        If there is one only.
+    """
+    if y.ndim == 2:
+        return classes, y
+    occur = np.bincount(y, minlength=len(classes)) > 0
+    if occur.all():
+        return classes, y
+    if occur.sum() < 2:
+        left = f"one class only ({classes[occur].tolist()[0]!r})" if occur.any() else "no class"
+        raise ValueError(
+            f"y has {left} among the rows that weigh something; those of "
+            f"{classes[~occur].tolist()} have weight zero, by sample_weight or class_weight. A "
+            "classifier needs two classes of positive weight."
+        )
+    return classes[occur], (np.cumsum(occur, dtype=y.dtype) - 1)[y]
+
+
 def class_weights(
-    given: Any, classes: NDArray[Any], y: NDArray[Any] | None, multilabel: bool
-) -> NDArray[Any] | None:
+    given: Any, classes: NDArray[Any], y: NDArray[Any], several: bool
+) -> NDArray[np.float64] | None:
     """Return the weight of each class, or None; y are the labels 0 .. c - 1 that "balanced" counts.
 
     Raises
@@ -139,15 +173,23 @@ def class_weights(
     """
     if given is None:
         return None
-    if multilabel:
+    if several:
         raise ValueError(
             f"class_weight={given!r} is for one label a row, but y has several. Set "
             "class_weight=None, and pass sample_weight to weigh rows."
         )
-    weights: NDArray[np.float64] = np.asarray(
-        compute_class_weight(given, classes=classes, y=classes if y is None else classes[y]),
-        np.float64,
-    )
+    if isinstance(given, str) and given == "balanced":
+        counts = np.bincount(y, minlength=len(classes))
+        shares = np.count_nonzero(counts) * counts
+        return np.divide(len(y), shares, where=counts > 0, out=np.zeros(len(classes)))
+    if not isinstance(given, dict):
+        raise ValueError(
+            f"class_weight={given!r} is not valid; use 'balanced', None or a dict from labels to "
+            "weights."
+        )
+    weights = np.zeros(len(classes))
+    if all(np.asarray(weight).dtype.kind in "biuf" for weight in given.values()):
+        weights = np.asarray(compute_class_weight(given, classes=classes, y=classes), np.float64)
     if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
         raise ValueError(
             f"class_weight={given!r} is not valid; weights must be finite and at least 0, and one "
@@ -164,6 +206,8 @@ def classes_of_stream(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any
     ValueError
         If they are missing at first, fewer than two, or others than before.
     """
+    if isinstance(classes, Set):
+        classes = list(classes)
     if earlier is not None:
         if classes is not None and not np.array_equal(earlier, np.unique(classes)):
             raise ValueError(
@@ -181,4 +225,8 @@ def classes_of_stream(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any
     found: NDArray[Any] = np.unique(np.asarray(classes))
     if len(found) < 2:
         raise ValueError(f"classes={classes!r} has fewer than two different labels.")
+    if any(isinstance(label, float) and not math.isfinite(label) for label in found.tolist()):
+        raise ValueError(
+            f"classes={classes!r} has NaN or infinity, which is no label; leave it out."
+        )
     return found

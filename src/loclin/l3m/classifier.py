@@ -20,7 +20,7 @@ from loclin.engine.scores import regional_scores, regions_of
 from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import snapshot
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number, check_option, check_unchanged
+from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.rows import can_hold_out, hold_out
 from loclin.fitting.strength import check_strength
 from loclin.fitting.targets import n_scorers
@@ -176,6 +176,7 @@ class L3MClassifier(LocallyLinearClassifier):
     _passes = PASSES  # of a round
     _scores_tell_finite = True
     _multiplies_features = True
+    _fits_may_change = frozenset({"eta0"})
     _alpha_unit = 0.4  # by cross-validation (docs/notes/l3m.md)
 
     def __init__(
@@ -270,8 +271,11 @@ class L3MClassifier(LocallyLinearClassifier):
         alpha = self._strength(mean_squared_norm(rows.X) + 1.0, len(rows.y))
         if self.solver == "convex":
             return self._start_convex(rows, rng, alpha)
-        if continued:
-            self._check_unchanged()
+        if continued and self.solver == "online" and self._kept is None:
+            raise ValueError(
+                "solver='online' goes on from a model of its own only; this one is of another "
+                "solver. Set warm_start=False to start afresh."
+            )
         start = self._start_refined if self.solver == "refined" else self._start_online
         return start(rows, rng, alpha, continued)
 
@@ -320,14 +324,6 @@ class L3MClassifier(LocallyLinearClassifier):
             runs, sums = [run.copy() for run in self._kept.runs], self._kept.sums
         unit = self._factor * self._alpha_unit
         return OnlineStream(Online(runs, self.n_jobs), sums, unit, self.eta0)
-
-    def _check_unchanged(self) -> None:
-        check_unchanged("n_regions", self.n_regions, self.n_regions_, None, "auto")
-        if self.solver == "online" and self._kept is None:
-            raise ValueError(
-                "solver='online' goes on from a model of its own only; this one is of another "
-                "solver. Set warm_start=False to start afresh."
-            )
 
     def _n_regions(self, rows: Rows, rng: np.random.Generator, alpha: float) -> int:
         """Return the number of regions asked for, or the best for the refined model."""

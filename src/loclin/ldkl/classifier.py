@@ -14,7 +14,7 @@ from loclin.engine.losses import losses_for
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGDFit, SGDStream
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number, check_option, check_unchanged
+from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.descent import learning_fit, learning_stream
 from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import check_strength
@@ -159,6 +159,7 @@ class LDKLClassifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
+    _fits_may_change = frozenset({"annealing", "tree_lr", "tree_penalty"})
 
     def __init__(
         self,
@@ -255,7 +256,6 @@ class LDKLClassifier(LocallyLinearClassifier):
         if not continued:
             start = starting_tree(X, self._depth(n_samples), rng)
             return LearnedTree(*start, rate, self.tree_penalty)
-        check_unchanged("depth", self.depth, self.depth_, "auto")
         start = self.tree_coef_.copy(), self.tree_intercept_.copy()
         tree = LearnedTree(*start, rate, self.tree_penalty)
         tree.hardness = self.hardness_

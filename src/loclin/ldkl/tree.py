@@ -29,6 +29,7 @@ from loclin.ldkl.kernels import MovingTree, walk
 
 # Of gates whose answers have a deviation near 1: where training begins, and where paths are hard.
 SOFTEST, HARDEST = 1.0, 30.0
+_FASTEST = 700.0  # growth of its logarithm: of more there is no exponential
 _ROWS = 5000  # that the start looks at
 
 
@@ -83,7 +84,7 @@ class LearnedTree(LearnedOutputs):
         """Return the tree as a pass takes it: it goes all ways until paths are hard."""
         n, m, hardness = Z.shape[0], nodes_of(self.c), self.hardness
         growth = math.log(HARDEST / SOFTEST) / self.n_soft
-        self.hardness = min(hardness * math.exp(growth * n), HARDEST)
+        self.hardness = min(hardness * math.exp(min(growth * n, _FASTEST)), HARDEST)
         k, first = (m, 0) if hardness < HARDEST else (m.bit_length(), m // 2)
         outputs = self.outputs(Z, batch_size, average, first)
         return MovingTree(room_for_codes(Z, batch_size, k, self.U.dtype), outputs, hardness)

@@ -17,7 +17,7 @@ from loclin.engine.procedure import Procedure
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGDStream, mean_squared_feature_norm
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number, check_option, check_unchanged
+from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.descent import learning_fit, learning_stream
 from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import check_strength
@@ -143,6 +143,7 @@ class LMKLClassifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
+    _fits_may_change = frozenset({"gate_lr"})
 
     def __init__(
         self,
@@ -238,7 +239,6 @@ class LMKLClassifier(LocallyLinearClassifier):
         """Return the gates of the fit before, or those of soft assignment to centres of k-means."""
         X, rate = rows.X, float(self.gate_lr / np.sqrt(1 + mean_squared_norm(rows.X)))
         if continued:
-            check_unchanged("n_models", self.n_models, len(self.gate_intercept_), None)
             return LearnedGates(self.gate_coef_.copy(), self.gate_intercept_.copy(), rate)
         m = self.n_models or max(1, min(_MODELS, len(rows.y) // 10))
         centres = distinct_centres(X, min(m, len(rows.y)), int(rng.integers(2**31 - 1)))

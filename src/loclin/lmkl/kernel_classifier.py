@@ -31,9 +31,9 @@ from loclin.fitting.checks import (
     read_rows,
 )
 from loclin.fitting.iterations import Plateau
-from loclin.fitting.rows import weigh
+from loclin.fitting.rows import weighed
 from loclin.fitting.scored import Scored
-from loclin.fitting.targets import class_weights, find_classes, n_scorers
+from loclin.fitting.targets import n_scorers
 
 _PATIENCE = 5  # steps of the gates without a gain
 _BLOCK = 1000  # rows that are scored at once
@@ -163,10 +163,8 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         """
         self._check_parameters()
         data, target = read_labelled_rows(self, X, y, dtype=np.float64)
-        check_feature_scale(data)
-        self.classes_, labels = find_classes(target)
-        by_class = class_weights(self.class_weight, self.classes_, labels, False)
-        rows = weigh(data, labels, by_class, sample_weight)
+        self.classes_, rows = weighed(data, target, self.class_weight, sample_weight)
+        check_feature_scale(rows.X)
         gates, svms = self._learn(rows, [kernel_matrix(k, rows.X, rows.X) for k in self.kernels])
         self.gate_intercept_, self.gate_coef_ = gates[0], gates[1:].T
         support = np.abs(svms.dual).sum(axis=1) > 0
@@ -215,7 +213,8 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         if isinstance(alpha, str):
             norms = (gates**2 * np.stack([np.diag(K) for K in kernels], axis=1)).sum(axis=1)
             alpha = auto_alpha(float(norms.mean()) or 1.0, len(gates))
-        bounds = rows.weights / (alpha * rows.weights.sum())
+        with np.errstate(over="ignore"):  # bounds have a bound
+            bounds = rows.weights / (alpha * rows.weights.sum())
         signs = signs_of(rows.y, n_scorers(self.classes_))
         svms = solved(kernels, gates, signs, bounds, self.tol)
         plateau, objective = Plateau(self.tol, _PATIENCE), [alpha * svms.value]

@@ -18,7 +18,7 @@ from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream
 from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_number, check_option, check_unchanged
+from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import Views, encode, fitted_coding
 from loclin.fitting.iterations import Constants, EndOfRounds
 from loclin.fitting.mapped import LinearMap
@@ -202,6 +202,7 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     _multiplies_features = True
     _learns_codes = True
+    _fits_may_change = frozenset({"anchor_lr"})
     _end_of_rounds = EndOfRounds(share=2.5, averaged=8)
 
     def __init__(
@@ -277,7 +278,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             check_number("bandwidth", self.bandwidth, low=0, open_low=True, open_high=True,
                          hint='or "auto" or "learned"')  # fmt: skip
         check_anchors("anchors", self.anchors)
-        check_number("anchor_lr", self.anchor_lr, low=0, open_high=True)
+        check_number("anchor_lr", self.anchor_lr, low=0, high=1e10)
         check_option("weights", self.weights, {"linear", "constant"})
         check_option("loss", self.loss, losses_for("descent"))
         check_strength("alpha", self.alpha)
@@ -325,7 +326,6 @@ class SAPLClassifier(LocallyLinearClassifier):
     ) -> list[SGD]:  # fmt: skip
         """One solver for all scorers, or one for each, at the start or at the fit before."""
         if continued:
-            self._check_unchanged()
             coef, intercept = self.local_coef_, self.local_intercept_
             if self.weights == "constant":
                 coef, intercept = intercept[:, :, None], np.zeros_like(intercept)
@@ -345,17 +345,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         n_solvers = 1 if self.share_anchors else len(self.classes_)
         starts = [self._learned_anchors(rows, coding, AT_REST, rates) for _ in range(n_solvers)]
         self.n_anchors_, self._n_neighbors = len(starts[0].V), starts[0].n_neighbors
-        self._begun = self._of_the_start()
         return [self._solver(rows, anchors) for anchors in starts]
-
-    def _of_the_start(self) -> dict[str, Any]:
-        """Parameters that a fit which goes on cannot change."""
-        names = "n_anchors", "n_neighbors", "weights", "share_anchors"
-        return {name: getattr(self, name) for name in names}
-
-    def _check_unchanged(self) -> None:
-        for name, value in self._of_the_start().items():
-            check_unchanged(name, value, self._begun[name])
 
     def _rates(self, rows: Rows | None) -> tuple[float, float]:
         """Return the steps of the logarithms of bandwidth and stretches; a stream gives no rows."""

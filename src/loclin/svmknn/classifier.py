@@ -29,9 +29,9 @@ from loclin.fitting.checks import (
     read_rows,
 )
 from loclin.fitting.probability import smoothing_of, temperature_of
-from loclin.fitting.rows import weigh
+from loclin.fitting.rows import weighed
 from loclin.fitting.scored import Scored
-from loclin.fitting.targets import class_weights, find_classes, n_scorers
+from loclin.fitting.targets import n_scorers
 from loclin.svmknn.kernels import MOST_STEPS, solve_sets
 
 _NEIGHBORS = 50
@@ -178,10 +178,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         """
         self._check_parameters()
         rows, target = read_labelled_rows(self, X, y)
-        check_feature_scale(rows)
-        self.classes_, labels = find_classes(target)
-        by_class = class_weights(self.class_weight, self.classes_, labels, False)
-        kept = weigh(rows, labels, by_class, sample_weight)
+        self.classes_, kept = weighed(rows, target, self.class_weight, sample_weight)
+        check_feature_scale(kept.X)
         self.X_, self.y_, self.weights_ = kept.X, kept.y, kept.weights.astype(np.float64)
         n = len(self.y_)
         if self.n_neighbors is None:

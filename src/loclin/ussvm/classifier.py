@@ -19,10 +19,10 @@ from loclin.engine.scores import answer_scores, shared_code_scores
 from loclin.engine.targets import signs_of
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_number, check_unchanged
-from loclin.fitting.rows import LARGEST_BATCH, weigh
+from loclin.fitting.checks import check_flag, check_number
+from loclin.fitting.rows import LARGEST_BATCH, weighed
 from loclin.fitting.strength import check_strength
-from loclin.fitting.targets import find_classes, labels_or_indicator, n_scorers
+from loclin.fitting.targets import labels_or_indicator, n_scorers
 from loclin.fitting.trials import Trial
 from loclin.ussvm.checks import check_n_nonzero, check_new_label, dictionary_to_use
 from loclin.ussvm.codes import Penalty, root_mean_square
@@ -182,6 +182,9 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     _takes_indicator = True
     _strength_name = "beta"
+    _fits_may_change = frozenset(
+        {"atom_lr", "beta", "block_iter", "code_lr", "l1_ratio", "positive_weight"}
+    )
     _unit: float = 0.0  # of the precomputed features, at the start of the descent
     dictionary_: NDArray[np.floating]  # shape: (d, A)
     codes_: sparse.csr_matrix  # shape: (s, A)
@@ -295,7 +298,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     ) -> DictionaryDescent:
         """Algorithm 1 at its start, or where the fit before ended."""
         if continued:
-            atoms = self._atoms_to_go_on_from()
+            atoms = np.ascontiguousarray(self.dictionary_.T)
             codes = self.codes_.toarray()
             intercept = self.intercept_
         else:
@@ -325,12 +328,6 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         if continued and self._kept is None:
             descent.measure_gradients(rows, self._batch_size(len(rows.y)), rng)
         return descent
-
-    def _atoms_to_go_on_from(self) -> NDArray[np.floating]:
-        """Return the atoms (A, d) of the fit before."""
-        n_atoms = self.dictionary_.shape[1]
-        check_unchanged("n_atoms", self.n_atoms, n_atoms, None)
-        return np.ascontiguousarray(self.dictionary_.T)
 
     def _penalty(self, unit: float, n_samples: int) -> Penalty:
         """Return the penalty; `unit` is the root mean square of the precomputed features."""
@@ -459,8 +456,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         P = self._validate_precomputed(X) if precomputed else self._precompute(X)
         target = labels_or_indicator(y if is_sparse(y) else np.asarray(y))
         check_consistent_length(P, target)
-        classes, labels = find_classes(target)
-        rows = weigh(P, labels, None, sample_weight)
+        classes, rows = weighed(P, target, None, sample_weight)
         signs = signs_of(rows.y, n_scorers(classes))
         solver = self._solver(self._penalty(root_mean_square(rows.X), len(rows.y)))
         problems = solver.problems(rows.X, self.dictionary_, signs, rows.weights)
