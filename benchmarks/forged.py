@@ -1,9 +1,9 @@
 """Files of models taken apart and put together again, to forge them: for tests and fuzzing.
 
-    file = read(path)
-    file.tree["model"]["state"].append(["p", -1])
-    file.arrays["0.npy"] = file.arrays["0.npy"][:1]
-    write(path, file)
+file = read(path)
+file.tree["model"]["state"].append(["p", -1])
+file.arrays["0.npy"] = file.arrays["0.npy"][:1]
+write(path, file)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TREE = "loclin.json"
 
 @dataclass
 class File:
-    """A file of `loclin.io.save` in parts: the tree, and the arrays by name (or bytes, as given)."""
+    """A file of `loclin.io.save` in parts: the tree, and the arrays (or their bytes) by name."""
 
     tree: dict[str, Any]
     arrays: dict[str, np.ndarray | bytes] = field(default_factory=dict)
@@ -41,12 +41,15 @@ def read(path: Path) -> File:
     return File(tree, {name: np.load(io.BytesIO(content)) for name, content in contents.items()})
 
 
-def write(path: Path, file: File, method: int = ZIP_DEFLATED, letters: bytes = b"") -> Path:
+def write(path: Path, file: File, method: int | None = None, letters: bytes = b"") -> Path:
     """Put a file together, its tree packed by that method; `letters` replace the tree's."""
+    letters = letters or json.dumps(file.tree).encode()
+    if method is None:
+        method = ZIP_DEFLATED if len(letters) <= 2**20 else ZIP_STORED  # as `save` does
     with ZipFile(path, "w", ZIP_STORED) as archive:
         for name, array in file.arrays.items():
             archive.writestr(name, array if isinstance(array, bytes) else npy(array))
-        archive.writestr(TREE, letters or json.dumps(file.tree).encode(), method)
+        archive.writestr(TREE, letters, method)
     return path
 
 

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from loclin.io._checks import check, without_memory
 from loclin.io._classes import TYPES, Classes, is_enum, is_named_tuple
-from loclin.io._encode import ARRAYS, BIT_GENERATORS
+from loclin.io._encode import ARRAYS, BIT_GENERATORS, is_constant
 
 _SPARSE = {
     ("csr", False): sparse.csr_matrix,
@@ -141,7 +141,7 @@ class Decoder:
 
         def make() -> Any:
             parts = tuple(map(self.value, node[kind]))
-            if any(not any(part.strides) for part in parts):  # SciPy writes constant parts in full
+            if any(map(is_constant, parts)):  # SciPy writes constant parts in full
                 raise ValueError("constant parts of a sparse matrix")
             found = _SPARSE[kind, node["is_array"]](parts, shape=tuple(node["shape"]))
             found.check_format(full_check=True)

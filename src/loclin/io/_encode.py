@@ -127,7 +127,7 @@ class Encoder:
         name = f"{self.n_arrays}.npy"
         self.n_arrays += 1
         # Zeros in place of weights are one number seen many times over.
-        constant = value.size > 1 and not any(value.strides) and self._has_room(value)
+        constant = is_constant(value) and self._has_room(value)
         stored = value.flat[:1].reshape(()) if constant else np.asarray(value)
         with self.archive.open(name, "w", force_zip64=True) as file:
             npy.write_array(file, stored, allow_pickle=False)
@@ -144,7 +144,7 @@ class Encoder:
         if value.format not in ("csr", "csc"):
             raise self._refuse(value, where)
         parts = [getattr(value, part) for part in ("data", "indices", "indptr")]
-        parts = [self.node(part if any(part.strides) else part.copy(), where) for part in parts]
+        parts = [self.node(part.copy() if is_constant(part) else part, where) for part in parts]
         shape, is_array = [int(n) for n in value.shape], isinstance(value, sparse.sparray)
         return {value.format: parts, "shape": shape, "is_array": is_array}
 
@@ -175,6 +175,11 @@ class Encoder:
             )
         items = [[key, self.node(one, f"{where}.{key}")] for key, one in state.items()]
         return {"object": name, "state": items}
+
+
+def is_constant(array: np.ndarray) -> bool:
+    """Tell whether an array is one number, seen many times over."""
+    return array.size > 1 and not any(array.strides)
 
 
 _UNSHARED: dict[type, Callable[[Encoder, Any, str], Any]] = {

@@ -9,9 +9,13 @@ from typing import Any
 
 # Levels of lists, dicts and objects within one another. A pipeline in a pipeline takes four.
 DEEPEST = 100
-# Nodes that are no strings among the keys of one dict, or in one set. Python salts the hashes of
-# strings alone: numbers can be chosen so that all collide, and n of them then take n^2 steps.
-MOST_UNSALTED = 1000
+# What making a model may take: so many steps of about ten microseconds, and one for so many bytes
+# of the file.
+_MOST_STEPS, _BYTES_OF_STEP = 50_000, 32
+_STEPS = {"object": 3, "generator": 3, "csr": 10, "csc": 10, "random_state": 60}
+# Python salts the hashes of strings alone: numbers can be chosen so that all collide, and n of them
+# in one set then take n^2 comparisons.
+_COMPARISONS_OF_STEP = 400
 # Bytes of the constant arrays of a file, which holds one number for each. What goes through every
 # entry of them takes no more. 20 classes of 40 models of 36,568 features fit; others are written
 # in full, so that they take no more memory than the file has bytes.
@@ -38,7 +42,7 @@ _HASHED = {"dict": 2, "set": 1, "frozenset": 1}
 
 
 class Survey:
-    """What a tree names. Raises where `save` writes no such tree, or its model would grow too far.
+    """What a tree names. Raises where `save` writes none such, or its model takes too long or much.
 
     A model is as large as those find it who do not notice what is shared: ``repr`` and
     scikit-learn's ``clone`` go through a list once for each time that it is mentioned.
@@ -59,6 +63,7 @@ class Survey:
         self._sizes: list[int | None] = []  # of what may be shared; None while it is not whole
         # Members of an ensemble share codings and labels: so much more than the file has is enough.
         self._room = 2 * MOST_CONSTANT + 64 * sum(arrays.values()) + 2 * _NODE * n_letters
+        self._steps = _MOST_STEPS + (sum(arrays.values()) + n_letters) // _BYTES_OF_STEP
         if isinstance(tree, dict | list):
             self._look(tree, 1)
 
@@ -74,6 +79,7 @@ class Survey:
         self._size += _NODE * (1 + len(children)) + self._of_leaf(kind, node)
         if self._size > self._room:
             raise ValueError("what is in several places of it, or constant, grows too large")
+        self._take(_STEPS.get(kind, 1))
         hashed = _HASHED.get(kind, 0)
         n_unsalted = sum(type(one) is not str for one in children[::hashed]) if hashed else 0
         kinds = set(map(type, children))
@@ -82,11 +88,15 @@ class Survey:
                 size = self._look(child, depth + 1)
                 if hashed and place % hashed == 0:
                     n_unsalted += size // _NODE - 1
-        if n_unsalted > MOST_UNSALTED:
-            raise ValueError(f"a {kind} of more than {MOST_UNSALTED} keys that are no strings")
+        self._take(n_unsalted**2 // _COMPARISONS_OF_STEP)
         if kind in _SHARED:
             self._sizes[number] = self._size - before
         return self._size - before
+
+    def _take(self, n_steps: int) -> None:
+        self._steps -= n_steps
+        if self._steps < 0:
+            raise ValueError("it has too many parts, or keys that are no strings")
 
     def _of_leaf(self, kind: str, node: Any) -> int:
         """Return what a node without children counts for beside itself, and note its name."""
