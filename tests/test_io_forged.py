@@ -151,7 +151,7 @@ NESTED = {
     "dicts": doubled({"dict": []}, lambda same: {"dict": [["a", same], ["b", same]]}),
     "tuples": doubled([1], lambda same: [{"tuple": [same, same]}]),
     "arrays of objects": doubled([1], lambda same: {"objects": [same, same], "shape": [2]}),
-    "estimators": doubled(holding(1), lambda same: of_class("loclin.LMKLClassifier", a=same, b=same)),
+    "estimators": doubled(holding(1), lambda one: of_class("loclin.L3MClassifier", a=one, b=one)),
     "arrays": [{"array": "a"}, *[{"same": 2}] * 2000],
 }  # fmt: skip
 

@@ -22,6 +22,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 import sklearn
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import InconsistentVersionWarning
 
 import loclin
 from loclin.io._classes import Classes, Refused, Trusted
@@ -136,7 +137,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[Trusted] = ()) -> An
     classes = Classes(trusted)
     try:
         return _model(content, classes)
-    except Warning:  # made an error by the caller's filters
+    except InconsistentVersionWarning:  # made an error by the caller's filters
         raise
     except Refused as error:
         raise ValueError(f"{path} {error}") from None
