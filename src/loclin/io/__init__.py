@@ -13,7 +13,6 @@ import json
 import os
 import time
 import uuid
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from glob import escape
@@ -23,11 +22,13 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 import sklearn
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import InconsistentVersionWarning
 
 import loclin
-from loclin.io._classes import Classes
-from loclin.io._decode import Decoder, refused_names
+from loclin.io._classes import Classes, Refused, Trusted
+from loclin.io._decode import Decoder
 from loclin.io._encode import Encoder
+from loclin.io._tree import DEEPEST, Survey
 
 __all__ = ["load", "replaced", "save"]
 
@@ -37,18 +38,17 @@ _TREE = "loclin.json"
 _MOST_UNPACKED = 2**20
 # Seconds after which nobody can still be writing to a file.
 _STALE = 3600
-# What reading raises where a file is damaged or forged.
-_DAMAGES = (
-    ArithmeticError, AttributeError, BadZipFile, EOFError, LookupError, NotImplementedError,
-    RecursionError, RuntimeError, TypeError, ValueError, zlib.error,
-)  # fmt: skip
+# Letters of a file, and names, that a message shows at most.
+_MOST_SHOWN = 200
+_MOST_NAMES = 10
 
 
-def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[Trusted] = ()) -> None:
     """Save a model, fitted or not, with all that a later `fit` or `partial_fit` needs.
 
     The file at `path` is replaced as a whole or not at all, whatever fails or kills the process.
-    Callbacks are not saved.
+    Callbacks are not saved. Nor is ``memory``, the folder in which a pipeline keeps results: a
+    loaded one has None, as a later fit would read pickles there.
 
     Parameters
     ----------
@@ -58,12 +58,14 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[type] = 
         Of the file.
     trusted : iterable of type, default=()
         Classes of your own that may be in the file: estimators and holders of data, whose state is
-        their attributes.
+        their attributes. Functions, as of a `FunctionTransformer`, need not be named here: the
+        file has their import path alone.
 
     Raises
     ------
     ValueError
-        If the model holds what a file cannot: a function, or a class that is not trusted.
+        If the model holds what a file cannot: a class that is not trusted, a function without an
+        import path (a lambda), an estimator that holds itself, or a vectorizer that reads files.
 
     See Also
     --------
@@ -86,22 +88,34 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[type] = 
     if not isinstance(model, BaseEstimator):
         raise ValueError(f"model={model!r} is not valid; give an estimator.")
     with replaced(path) as file, ZipFile(file, "w", ZIP_STORED) as archive:
-        node = Encoder(archive, Classes(trusted)).node(model)
+        try:
+            node = Encoder(archive, Classes(trusted)).node(model)
+        except RecursionError:
+            raise ValueError(
+                f"the model cannot be saved: nested deeper than {DEEPEST} levels."
+            ) from None
         about = {"format": _FORMAT, "loclin": loclin.__version__}
         tree = json.dumps(about | {"scikit-learn": sklearn.__version__, "model": node}).encode()
+        try:
+            Survey(node, len(tree), _arrays(archive))
+        except ValueError as error:
+            raise ValueError(f"the model cannot be saved: {error}.") from None
         short = len(tree) <= _MOST_UNPACKED
         archive.writestr(_TREE, tree, ZIP_DEFLATED if short else ZIP_STORED)
 
 
-def load(path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> Any:
+def load(path: str | os.PathLike[str], *, trusted: Iterable[Trusted] = ()) -> Any:
     """Load a model that `save` has written. No code from the file is run.
 
     Parameters
     ----------
     path : str or path-like
         Of the file.
-    trusted : iterable of type, default=()
-        Classes of your own that may be in the file, as for `save`.
+    trusted : iterable of type, function or str, default=()
+        What of your own may be in the file: classes, as for `save`; functions that transformers
+        hold, besides NumPy's plain ones (``np.log1p``) and scikit-learn's scores of features; and
+        texts that could take any time: a ``token_pattern`` with several repetitions, or with a
+        repeated group. Nothing is imported because a file names it.
 
     Returns
     -------
@@ -112,8 +126,8 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> Any:
     Raises
     ------
     ValueError
-        If the file is not one of `save`, is damaged, is of a newer format, or names classes that
-        are not trusted.
+        If the file is not one of `save`, is damaged, is of a newer format, or names what is not
+        trusted.
 
     Examples
     --------
@@ -122,53 +136,95 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> Any:
     content = Path(path).read_bytes()
     classes = Classes(trusted)
     try:
+        return _model(content, classes)
+    except InconsistentVersionWarning:  # made an error by the caller's filters
+        raise
+    except Refused as error:
+        raise ValueError(f"{path} {error}") from None
+    except Exception as error:  # whatever reading raises where a file is damaged or forged
+        shown = _shown(f"{type(error).__name__}: {error}")
+        raise ValueError(f"{path} is damaged ({shown}). Save the model again.") from None
+
+
+def _model(content: bytes, classes: Classes) -> Any:
+    """Return the model of a file."""
+    try:
         archive = ZipFile(io.BytesIO(content))
         if _TREE not in archive.namelist():
             raise BadZipFile("it is another kind of zip")
     except BadZipFile as error:
-        raise ValueError(
-            f"{path} is cut off, or not a file of loclin.io.save ({error}). Save the model again."
+        raise Refused(
+            f"is cut off, or not a file of loclin.io.save ({_shown(error)}). Save the model again."
         ) from None
     with archive:
-        try:
-            _check_sizes(archive, len(content))
-            tree = json.loads(archive.read(_TREE))
-            newest, refused = int(tree["format"]), refused_names(tree["model"], classes)
-        except _DAMAGES as error:
-            raise _damaged(path, error) from None
-        if newest > _FORMAT:
-            raise ValueError(
-                f"{path} has format {newest}, and loclin {loclin.__version__} reads up to "
-                f"{_FORMAT}. Upgrade to loclin {tree.get('loclin')} or later."
+        text = _text(archive, len(content))
+        tree = json.loads(text)
+        found = tree["format"]
+        if type(found) is not int or found < 1:
+            raise ValueError(f"no format {found!r}")
+        if found > _FORMAT:
+            raise Refused(
+                f"has format {_shown(found)}, and loclin {loclin.__version__} reads up to "
+                f"{_FORMAT}. Upgrade to loclin {_shown(tree.get('loclin'))} or later."
             )
-        if refused:
-            raise ValueError(
-                f"{path} names {', '.join(refused)}, which loclin does not load. If these are "
-                "classes of your own, name them in trusted=[...]; else do not use the file."
-            )
-        try:
-            model = Decoder(archive, classes).value(tree["model"])
-        except _DAMAGES as error:
-            raise _damaged(path, error) from None
+        survey = Survey(tree["model"], len(text), _arrays(archive))
+        _refuse_unknown(survey.names, classes)
+        model = Decoder(archive, classes).value(tree["model"])
     if not isinstance(model, BaseEstimator):
-        raise ValueError(f"{path} holds no estimator. Save a model with loclin.io.save.")
+        raise Refused("holds no estimator. Save a model with loclin.io.save.")
     return model
 
 
-def _check_sizes(archive: ZipFile, n_bytes: int) -> None:
-    """Raise where the parts of a file would take more memory than a file of `save` does."""
+def _text(archive: ZipFile, n_bytes: int) -> bytes:
+    """Return the tree, still as text. Raise where the file would unpack to more than `save` does.
+
+    What is stored as it is has the size that is declared for it; what is packed may have any.
+    """
     parts = archive.infolist()
-    packed = [part for part in parts if part.compress_type != ZIP_STORED]
-    if any(part.filename != _TREE or part.file_size > _MOST_UNPACKED for part in packed):
-        raise ValueError("it unpacks to more than loclin writes")
-    stored = sum(part.file_size for part in parts if part.compress_type == ZIP_STORED)
-    if stored > n_bytes or len({part.filename for part in parts}) < len(parts):
+    for part in parts:
+        allowed = {ZIP_STORED, ZIP_DEFLATED} if part.filename == _TREE else {ZIP_STORED}
+        if part.compress_type not in allowed:
+            raise ValueError("it is packed in another way than loclin's files")
+    stored = [part for part in parts if part.compress_type == ZIP_STORED]
+    if any(part.file_size != part.compress_size for part in stored):
+        raise ValueError("its parts have other sizes")
+    if sum(part.file_size for part in stored) > n_bytes or len(
+        {part.filename for part in parts}
+    ) < len(parts):
         raise ValueError("its parts overlap")
+    most = n_bytes if archive.getinfo(_TREE) in stored else _MOST_UNPACKED
+    with archive.open(_TREE) as file:
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise ValueError("it unpacks to more than loclin writes")
+    return text
 
 
-def _damaged(path: Any, error: BaseException) -> ValueError:
-    reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-    return ValueError(f"{path} is damaged ({reason}). Save the model again.")
+def _arrays(archive: ZipFile) -> dict[str, int]:
+    """Return the size of each array."""
+    return {part.filename: part.file_size for part in archive.infolist() if part.filename != _TREE}
+
+
+def _refuse_unknown(names: Iterable[tuple[str, str]], classes: Classes) -> None:
+    """Raise where a file names what it may not; nothing has been made of it."""
+    refused: list[str] = []
+    for of_what, name in sorted(names, key=lambda pair: pair[::-1]):
+        if not classes.knows(name, of_what):
+            refused.append(name)
+            if len(refused) == _MOST_NAMES:  # looking further takes time, and tells no more
+                break
+    if refused:
+        own = ", ".join(name.rpartition(".")[2] for name in refused)
+        raise Refused(
+            f"names {', '.join(map(_shown, refused))}, which loclin does not load. If these are "
+            f"your own, name them: load(path, trusted=[{_shown(own)}]); else do not use the file."
+        )
+
+
+def _shown(text: Any) -> str:
+    """Return a text from a file in one line that a terminal can show."""
+    line = " ".join(str(text)[: 2 * _MOST_SHOWN].split())
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)[:_MOST_SHOWN]
 
 
 @contextmanager

@@ -1,15 +1,18 @@
-"""What a file may name: estimators, and plain holders of data. Nothing else is ever imported."""
+"""What a file may name. Nothing else is ever imported."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+Trusted = type | Callable[..., Any] | str
 # Where estimators are looked up, by their public name.
 PUBLIC = (
     "loclin",
@@ -52,27 +55,73 @@ TYPES = {kind.__name__: kind for kind in (bool, int, float, str, object)} | {
 }
 
 
-def name_of(kind: type) -> str:
-    """Return the name of a class in files: the public one, where an estimator has one."""
-    package = kind.__module__
+# Functions that a transformer may hold: they read numbers, and nothing else.
+_FUNCTIONS = {
+    "numpy": (
+        "absolute", "arcsinh", "arctan", "cbrt", "ceil", "cos", "exp", "expm1", "floor", "log",
+        "log10", "log1p", "log2", "negative", "reciprocal", "rint", "sign", "sin", "sqrt", "square",
+        "tanh",
+    ),
+    "sklearn.feature_selection": (
+        "chi2", "f_classif", "f_regression", "mutual_info_classif", "mutual_info_regression",
+        "r_regression",
+    ),
+}  # fmt: skip
+FUNCTIONS = (FunctionType, np.ufunc, type(np.nan_to_num))
+
+
+class Refused(ValueError):
+    """A file or model holds what needs trust; the message goes on after its name."""
+
+
+def name_of(kind: Any) -> str:
+    """Return the name of a class or function in files: the public one, where there is one."""
+    package, name = kind.__module__, kind.__name__
     while package:
-        if package in PUBLIC and getattr(import_module(package), kind.__name__, None) is kind:
-            return f"{package}.{kind.__name__}"
+        if package in PUBLIC and getattr(import_module(package), name, None) is kind:
+            return f"{package}.{name}"
         package = package.rpartition(".")[0]
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return f"{kind.__module__}.{getattr(kind, '__qualname__', name)}"
+
+
+def path_of(function: Any) -> str | None:
+    """Return the import path of a function; None where it has none."""
+    name = function.__name__
+    if getattr(function, "__module__", None) is None:  # as of the functions of scipy.special
+        packages = ("numpy", "scipy.special")
+        found = [one for one in packages if getattr(import_module(one), name, None) is function]
+        return f"{found[0]}.{name}" if found else None
+    value: Any = sys.modules.get(function.__module__)
+    for part in getattr(function, "__qualname__", name).split("."):
+        value = getattr(value, part, None)
+    return name_of(function) if value is function else None
 
 
 class Classes:
-    """The classes that may be in a file.
+    """The classes and functions that may be in a file, and the texts that rule what these do.
 
     Parameters
     ----------
-    trusted : iterable of type
+    trusted : iterable of type, function or str
         Those that the caller trusts, besides loclin's own and scikit-learn's transformers.
     """
 
-    def __init__(self, trusted: Iterable[type] = ()) -> None:
-        self.found: dict[str, type | None] = {name_of(kind): kind for kind in trusted}
+    def __init__(self, trusted: Iterable[Trusted] = ()) -> None:
+        self.found: dict[str, type | None] = {}
+        self.functions: dict[str, Any] = {}
+        self.texts: set[str] = set()
+        for one in trusted:
+            if isinstance(one, type):
+                self.found[name_of(one)] = one
+            elif isinstance(one, str):
+                self.texts.add(one)
+            elif isinstance(one, FUNCTIONS) and (path := path_of(one)):
+                self.functions[path] = one
+            else:
+                raise ValueError(
+                    f"trusted names {one!r}; it takes classes, functions that can be imported, "
+                    "and texts."
+                )
 
     def find(self, name: Any) -> type | None:
         """Return the class of that name; None where a file may not name it."""
@@ -81,6 +130,21 @@ class Classes:
         if name not in self.found:
             self.found[name] = _find(name)
         return self.found[name]
+
+    def function(self, name: Any) -> Any:
+        """Return the function of that name; None where a file may not name it."""
+        if not isinstance(name, str):
+            return None
+        module, _, function = name.rpartition(".")
+        if function in _FUNCTIONS.get(module, ()):
+            return getattr(import_module(module), function)
+        return self.functions.get(name)
+
+    def knows(self, name: str, of_what: str) -> bool:
+        """Tell whether a file may have that name; `of_what` it is one, as `Survey` says."""
+        if of_what == "type":
+            return name in TYPES
+        return (self.function(name) if of_what == "function" else self.find(name)) is not None
 
 
 def _find(name: str) -> type | None:

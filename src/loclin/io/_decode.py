@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from functools import lru_cache
 from inspect import signature
 from typing import Any
 from zipfile import ZipFile
@@ -12,10 +13,10 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.frozen import FrozenEstimator
 
+from loclin.io._checks import check, without_memory
 from loclin.io._classes import TYPES, Classes, is_enum, is_named_tuple
-from loclin.io._encode import BIT_GENERATORS
+from loclin.io._encode import ARRAYS, BIT_GENERATORS, is_constant
 
 _SPARSE = {
     ("csr", False): sparse.csr_matrix,
@@ -23,10 +24,16 @@ _SPARSE = {
     ("csc", False): sparse.csc_matrix,
     ("csc", True): sparse.csc_array,
 }
+# What the numbers of JSON are for each kind of dtype.
+_PYTHON = {"b": bool, "i": int, "u": int, "f": float, "U": str}
+# Where the C code of generators reads at a place that their state names: its highest value. NumPy
+# does not look.
+_PLACES = {"MT19937": 624, "Philox": 4}
+_MOST_SEEDS = 1000
 
 
 class Decoder:
-    """Makes what the nodes of a tree tell.
+    """Makes what the nodes of a tree tell, which `Survey` has looked through.
 
     Parameters
     ----------
@@ -91,11 +98,20 @@ class Decoder:
     def _type(self, node: Any) -> Any:
         return TYPES[node["type"]]
 
+    def _function(self, node: Any) -> Any:
+        return self.classes.function(node["function"])
+
     def _dtype(self, node: Any) -> Any:
-        return np.dtype(str(node["dtype"]))
+        found = np.dtype(str(node["dtype"]))
+        if found.kind not in ARRAYS + "O" or found.str != node["dtype"]:
+            raise ValueError(f"no dtype {found}")
+        return found
 
     def _number(self, node: Any) -> Any:
-        return np.dtype(str(node["dtype"])).type(node["number"])
+        dtype, number = self._dtype(node), node["number"]
+        if type(number) is not _PYTHON.get(dtype.kind):
+            raise ValueError(f"no number of dtype {dtype}")
+        return dtype.type(number)
 
     def _enum(self, node: Any) -> Any:
         kind: Any = self.classes.find(node["enum"])
@@ -114,6 +130,8 @@ class Decoder:
     def _array(self, node: Any) -> Any:
         found = read_array(self.archive.read(node["array"]))
         if "shape" in node:
+            if found.shape or found.itemsize > 8:
+                raise ValueError("a constant array of more than one number")
             found = np.broadcast_to(found, node["shape"])
         self.made.append(found)
         return found
@@ -123,6 +141,8 @@ class Decoder:
 
         def make() -> Any:
             parts = tuple(map(self.value, node[kind]))
+            if any(map(is_constant, parts)):  # SciPy writes constant parts in full
+                raise ValueError("constant parts of a sparse matrix")
             found = _SPARSE[kind, node["is_array"]](parts, shape=tuple(node["shape"]))
             found.check_format(full_check=True)
             return found
@@ -131,11 +151,8 @@ class Decoder:
 
     def _generator(self, node: Any) -> Any:
         def make() -> Any:
-            state, seed = self.value(node["generator"]), self.value(node["seed"])
-            name = state["bit_generator"]
-            if name not in BIT_GENERATORS:
-                raise ValueError(f"{name} is no generator of random bits")
-            bits = getattr(np.random, name)(seed and np.random.SeedSequence(**seed))
+            state, seed = self._state_of_bits(node["generator"]), self.value(node["seed"])
+            bits = getattr(np.random, state["bit_generator"])(seed and _seeds(seed))
             bits.state = state
             return np.random.Generator(bits)
 
@@ -144,28 +161,48 @@ class Decoder:
     def _random_state(self, node: Any) -> Any:
         def make() -> Any:
             found = np.random.RandomState(0)
-            found.set_state(self.value(node["random_state"]))
+            found.set_state(self._state_of_bits(node["random_state"]))
             return found
 
         return self._reserved(make)
+
+    def _state_of_bits(self, node: Any) -> dict[str, Any]:
+        state: dict[str, Any] = dict(self.value(node))
+        name = state["bit_generator"]
+        if name not in BIT_GENERATORS:
+            raise ValueError(f"{name} is no generator of random bits")
+        place = state["state"]["pos"] if name == "MT19937" else state.get("buffer_pos", 0)
+        if not 0 <= int(place) <= _PLACES.get(name, 0):
+            raise ValueError(f"no place {place} in the state of {name}")
+        return state
 
     def _object(self, node: Any) -> Any:
         kind: Any = self.classes.find(node["object"])
         found = kind.__new__(kind)
         self.made.append(found)
         state = {str(key): self.value(one) for key, one in node["state"]}
-        state = _defaults(kind) | state  # an earlier version may have had fewer parameters
+        # An earlier version may have had fewer parameters.
+        state = without_memory(kind, _defaults(kind) | state)
         if hasattr(found, "__setstate__"):
             found.__setstate__(state)
         else:
             vars(found).update(state)
-        if isinstance(found, FrozenEstimator):  # it asks what it holds for all that it lacks
-            held = vars(found).get("estimator")
-            if held is found or not isinstance(held, BaseEstimator):
-                raise ValueError("a FrozenEstimator holds no estimator")
+        check(found, self.classes)
         return found
 
 
+def _seeds(seed: dict[str, Any]) -> np.random.SeedSequence:
+    """Return the seeds of a generator; NumPy mixes each with each of the pool."""
+    for part in (seed["entropy"], seed["spawn_key"]):
+        words = () if part is None or isinstance(part, int) else part
+        if len(words) > _MOST_SEEDS or any(not isinstance(n, int | np.integer) for n in words):
+            raise ValueError("no seed of a generator")
+    if not 0 < seed["pool_size"] <= 64:
+        raise ValueError("no pool of a generator")
+    return np.random.SeedSequence(**seed)
+
+
+@lru_cache
 def _defaults(kind: type) -> dict[str, Any]:
     """Return the defaults of an estimator's parameters, but those that its class tells."""
     if not issubclass(kind, BaseEstimator):
@@ -180,26 +217,8 @@ def _defaults(kind: type) -> dict[str, Any]:
 
 _KINDS = {name: name for name in (
     "same", "dict", "set", "frozenset", "slice", "tuple", "type", "dtype", "number", "enum",
-    "objects", "array", "generator", "random_state", "object",
+    "objects", "array", "generator", "random_state", "object", "function",
 )} | {"csr": "sparse", "csc": "sparse"}  # fmt: skip
-
-
-def refused_names(tree: Any, classes: Classes) -> list[str]:
-    """Names of classes and types in a tree that a file may not have; nothing is made."""
-    refused, waiting = set(), [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            refused |= {
-                str(node[key]) for key in ("object", "class", "enum")
-                if key in node and classes.find(node[key]) is None
-            }  # fmt: skip
-            if "type" in node and str(node["type"]) not in TYPES:
-                refused.add(str(node["type"]))
-            waiting += node.values()
-        elif isinstance(node, list):
-            waiting += node
-    return sorted(refused)
 
 
 def read_array(content: bytes) -> np.ndarray:
@@ -209,7 +228,7 @@ def read_array(content: bytes) -> np.ndarray:
     read_header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
     shape, by_column, dtype = read_header(start)
     n_bytes = math.prod(shape) * dtype.itemsize
-    if dtype.hasobject or n_bytes != len(content) - start.tell():
+    if dtype.kind not in ARRAYS or not dtype.itemsize or n_bytes != len(content) - start.tell():
         raise ValueError(f"an array of shape {shape} and type {dtype} has other bytes")
     order: Any = "F" if by_column else "C"
     return np.ndarray(shape, dtype, content, start.tell(), order=order).copy(order="K")

@@ -12,7 +12,9 @@ from numpy.lib import format as npy
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from loclin.io._classes import TYPES, Classes, is_named_tuple, name_of
+from loclin.io._checks import reads_files, without_memory
+from loclin.io._classes import FUNCTIONS, TYPES, Classes, is_named_tuple, name_of, path_of
+from loclin.io._tree import MOST_CONSTANT
 
 # What a running fit hangs on an estimator: callbacks are code, and no part of the model.
 _OF_CALLBACKS = {
@@ -21,8 +23,9 @@ _OF_CALLBACKS = {
     "_callback_fit_ctx",
     "_parent_callback_ctx",
 }
-_NUMBERS = "biuf"  # kinds of numbers that JSON holds exactly
-_ARRAYS = _NUMBERS + "cSUmM"
+PLAIN = {type(None), bool, int, float, str}  # what JSON holds as it is
+NUMBERS = "biuf"  # kinds of numbers that JSON holds exactly
+ARRAYS = NUMBERS + "cSUmM"
 BIT_GENERATORS = {"MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"}
 
 
@@ -42,24 +45,30 @@ class Encoder:
         self.archive, self.classes = archive, classes
         self.seen: dict[int, tuple[int, Any]] = {}  # numbers, and the objects kept alive
         self.n_arrays = 0
+        self.n_constant = 0  # entries of constant arrays
 
     def node(self, value: Any, where: str = "the model") -> Any:
         """Return the node of a value; `where` it is, for errors."""
         kind = type(value)
-        if value is None or kind in (bool, int, float, str):
+        if kind in PLAIN:
             return value
         if kind in _UNSHARED:
             return _UNSHARED[kind](self, value, where)
         if isinstance(value, type | np.dtype | np.generic | tuple | Enum):
             return self._immutable(value, where)
+        if isinstance(value, FUNCTIONS):
+            return self._function(value, where)
         if id(value) in self.seen:
             return {"same": self.seen[id(value)][0]}
         self.seen[id(value)] = len(self.seen), value
         if kind is list:
             return [self.node(one, f"{where}[{k}]") for k, one in enumerate(value)]
         if kind is dict:
-            return {"dict": [[self.node(key, where), self.node(one, f"{where}[{key!r}]")]
-                             for key, one in value.items()]}  # fmt: skip
+            return {"dict": [
+                [key if type(key) in PLAIN else self.node(key, where),
+                 one if type(one) in PLAIN else self.node(one, f"{where}[{key!r}]")]
+                for key, one in value.items()
+            ]}  # fmt: skip
         if kind is set:
             return {"set": [self.node(one, where) for one in value]}
         if kind in (np.ndarray, np.memmap):
@@ -79,6 +88,15 @@ class Encoder:
             "data of your own in trusted=[...]."
         )
 
+    def _function(self, value: Any, where: str) -> Any:
+        path = path_of(value)
+        if path is None:
+            raise ValueError(
+                f"{where} cannot be saved: a file holds functions by their import path, and the "
+                f"function {value.__name__} has none. Move it to the top of a module."
+            )
+        return {"function": path}
+
     def _immutable(self, value: Any, where: str) -> Any:
         kind = type(value)
         if isinstance(value, type):
@@ -86,13 +104,13 @@ class Encoder:
                 if value is known:
                     return {"type": name}
         elif isinstance(value, np.dtype):
-            if value.kind in _ARRAYS + "O" and value.names is None:
+            if value.kind in ARRAYS + "O" and value.names is None:
                 return {"dtype": value.str}
         elif isinstance(value, Enum):
             if self.classes.find(name_of(kind)) is kind:
                 return {"enum": name_of(kind), "value": value.value}
         elif isinstance(value, np.generic):
-            if (value.dtype.kind in _NUMBERS and value.itemsize <= 8) or value.dtype.kind == "U":
+            if (value.dtype.kind in NUMBERS and value.itemsize <= 8) or value.dtype.kind == "U":
                 return {"number": value.item(), "dtype": value.dtype.str}
         elif is_named_tuple(kind) and self.classes.find(name_of(kind)) is kind:
             items = [self.node(one, f"{where}.{name}")
@@ -104,21 +122,29 @@ class Encoder:
         if value.dtype == object:
             items = [self.node(one, where) for one in value.ravel().tolist()]
             return {"objects": items, "shape": list(value.shape)}
-        if value.dtype.kind not in _ARRAYS or value.dtype.names is not None:
+        if value.dtype.kind not in ARRAYS or not value.itemsize:
             raise self._refuse(value, f"{where} (dtype {value.dtype})")
         name = f"{self.n_arrays}.npy"
         self.n_arrays += 1
         # Zeros in place of weights are one number seen many times over.
-        constant = value.size > 1 and not any(value.strides)
+        constant = is_constant(value) and self._has_room(value)
         stored = value.flat[:1].reshape(()) if constant else np.asarray(value)
         with self.archive.open(name, "w", force_zip64=True) as file:
             npy.write_array(file, stored, allow_pickle=False)
         return {"array": name} | ({"shape": list(value.shape)} if constant else {})
 
+    def _has_room(self, constant: np.ndarray) -> bool:
+        found = self.n_constant + constant.size
+        if constant.itemsize > 8 or 8 * found > MOST_CONSTANT:
+            return False
+        self.n_constant = found
+        return True
+
     def _sparse(self, value: Any, where: str) -> Any:
         if value.format not in ("csr", "csc"):
             raise self._refuse(value, where)
-        parts = [self.node(getattr(value, part), where) for part in ("data", "indices", "indptr")]
+        parts = [getattr(value, part) for part in ("data", "indices", "indptr")]
+        parts = [self.node(part.copy() if is_constant(part) else part, where) for part in parts]
         shape, is_array = [int(n) for n in value.shape], isinstance(value, sparse.sparray)
         return {value.format: parts, "shape": shape, "is_array": is_array}
 
@@ -141,8 +167,19 @@ class Encoder:
             state = {key: one for key, one in state.items() if key not in _OF_CALLBACKS}
         if not isinstance(state, dict | None):
             raise self._refuse(value, where)
-        items = [[key, self.node(one, f"{where}.{key}")] for key, one in (state or {}).items()]
+        state = without_memory(kind, state or {})
+        if reads_files(kind, state):
+            raise ValueError(
+                f"{where} cannot be saved: with input={state['input']!r} it reads the files that "
+                "the rows name. Give it input='content', and the texts as rows."
+            )
+        items = [[key, self.node(one, f"{where}.{key}")] for key, one in state.items()]
         return {"object": name, "state": items}
+
+
+def is_constant(array: np.ndarray) -> bool:
+    """Tell whether an array is one number, seen many times over."""
+    return array.size > 1 and not any(array.strides)
 
 
 _UNSHARED: dict[type, Callable[[Encoder, Any, str], Any]] = {

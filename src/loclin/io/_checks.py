@@ -1,0 +1,72 @@
+"""What an estimator from a file may say: nothing that reaches for files, or never ends."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+
+from loclin.io._classes import Classes, Refused
+
+# Parts of regular expressions: an escape or set of letters, a group's first letters, a repetition.
+_LETTER = re.compile(r"\\\D|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_GROUP = re.compile(r"\(\?(?:[aiLmsu]+\)|[:=!]|<[=!])")
+_REPEAT = re.compile(r"(?:[*+?]|\{[\d,]*\}?)[?+]?")
+_NAMES_OUT = re.compile(r"(?:[^{}]|\{(?:transformer|feature)_name\})*")
+_LONGEST = 200
+
+
+def without_memory(kind: type, state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of an object without the folder in which an estimator keeps pickles."""
+    memory = state.get("memory")
+    keeps = isinstance(memory, str | os.PathLike) or hasattr(memory, "cache")
+    return state | {"memory": None} if keeps and issubclass(kind, BaseEstimator) else state
+
+
+def reads_files(kind: type, state: dict[str, Any]) -> bool:
+    """Tell whether an object is a vectorizer that would read the files that the rows name."""
+    source = state.get("input", "content")
+    return hasattr(kind, "build_tokenizer") and not (type(source) is str and source == "content")
+
+
+def check(found: Any, classes: Classes) -> None:
+    """Look at an object of a file, made and filled; raise where it must not be used.
+
+    All that it holds has been looked at before.
+    """
+    kind, state = type(found), getattr(found, "__dict__", {})
+    held = state.get("estimator")
+    if isinstance(found, FrozenEstimator) and not isinstance(held, BaseEstimator):
+        raise ValueError("a FrozenEstimator holds no estimator")  # it would ask itself for all
+    if reads_files(kind, state):
+        raise Refused(f"has a {kind.__name__} that reads the files that the rows name.")
+    for name, is_safe in _SAFE.items():
+        text = state.get(name)
+        if isinstance(text, str) and not is_safe(text) and text not in classes.texts:
+            raise Refused(
+                f"has {name}={text[:_LONGEST]!r}, which can take any time or memory. If it is "
+                f"your own, name it: load(path, trusted=[{text[:_LONGEST]!r}]); else do not use "
+                "the file."
+            )
+
+
+def ends_soon(pattern: str) -> bool:
+    r"""Tell whether a regular expression is plain enough to take n^2 steps at most.
+
+    It repeats no group, and one letter or set of letters at most: as ``(?u)\b\w\w+\b`` does.
+    Repetitions within one another may take 2^n steps, and k in a row n^k.
+    """
+    plain = _GROUP.sub("(", _LETTER.sub("a", pattern))
+    repeats = [*_REPEAT.finditer(plain)]
+    of_group = any(plain[: one.start()].endswith((")", "(")) for one in repeats)
+    return len(pattern) <= _LONGEST and "\\" not in plain and len(repeats) <= 1 and not of_group
+
+
+_SAFE = {
+    "token_pattern": ends_soon,
+    "pattern": ends_soon,
+    "verbose_feature_names_out": lambda text: bool(_NAMES_OUT.fullmatch(text)),
+}
