@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from numbers import Integral
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
 from loclin.anchors import clipped, distinct_centres
-from loclin.csvm.pulled import LongVectors, Pulled, clusters_of, one_hot
+from loclin.csvm.pulled import (
+    LongVectors,
+    Pulled,
+    SolvedClusterModels,
+    StreamedClusterModels,
+    clusters_of,
+    one_hot,
+)
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
+from loclin.engine.described import Shape
 from loclin.engine.dual import DualFit, dual_problems
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
@@ -148,6 +157,8 @@ class CSVMClassifier(LocallyLinearClassifier):
 
     batch_size, average = "auto", 0  # neither is a parameter here
     _multiplies_features = True
+    _kept: list[Annotated[NDArray[np.float64], Shape("n | n s", np.float64)]] | None = None
+    _fitted_models = (SolvedClusterModels, StreamedClusterModels)
 
     def __init__(
         self,
@@ -208,6 +219,11 @@ class CSVMClassifier(LocallyLinearClassifier):
                 "loss='hinge'."
             )
         check_strength("alpha", self.alpha)
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if self._is_fitted() and sizes["k"] != sizes["m"]:
+            return f"there are {sizes['k']} cluster_centers_, but models of {sizes['m']}"
+        return None
 
     def _stream_refusal(self) -> None:
         return None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from loclin.engine.data import Floats, Matrix, is_sparse
+from loclin.engine.described import Size, Within
 from loclin.engine.iterates import Progress, Weights
 from loclin.engine.procedure import LocalModels
 from loclin.engine.rows import as_models, weights_for
@@ -35,6 +36,15 @@ class AveragedWeights(ABC):
         What the procedure's passes need to know, `alpha` and `penalize_intercept` among it.
     """
 
+    n_scorers: Annotated[int, Size("s")]
+    n_models: Annotated[int, Size("m")]
+    settings: Any
+    is_sparse: Annotated[bool, Size("sparse", own=True)]
+    weights: Weights
+    t: float  # step counter
+    sums: Annotated[Weights, Within(empty="1")]
+    averaged: tuple[float, float]  # sum of the scales, number of iterates
+
     def __init__(self, X: Matrix, n_scorers: int, n_models: int, settings: Any) -> None:
         self.n_scorers, self.n_models, self.settings = n_scorers, n_models, settings
         self.is_sparse = is_sparse(X)
@@ -43,9 +53,9 @@ class AveragedWeights(ABC):
             np.zeros(n_scorers * n_models, X.dtype),
             np.zeros(n_scorers, X.dtype),
         )
-        self.t = 0.0  # step counter
+        self.t = 0.0
         self.sums = self._no_sums()
-        self.averaged = 0.0, 0.0  # sum of the scales, number of iterates
+        self.averaged = 0.0, 0.0
 
     @abstractmethod
     def current(self) -> tuple[Floats, ...]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from loclin.engine.codes import Intercepts, squared_norms
 from loclin.engine.competing_kernels import competing_losses_and_gap, competing_pass
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse
+from loclin.engine.described import Shape
 from loclin.engine.dual_kernels import (
     Problem,
     State,
@@ -310,7 +312,8 @@ def dual_problems(
 class DualModels(LocalModels):
     """Local models, and how far each problem is from its solution."""
 
-    dual_gap: NDArray[np.float64]  # shape: (n_problems,), in units of the objective
+    # of the problems, in units of the objective
+    dual_gap: Annotated[NDArray[np.float64], Shape("q", np.float64, finite=False)]
 
 
 class DualFit(Procedure):

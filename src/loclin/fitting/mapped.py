@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
+from loclin.engine.described import Shape
 from loclin.engine.procedure import FittedModel
 from loclin.fitting.iterations import Wrapped
 
@@ -82,7 +83,7 @@ class LinearMap(NamedTuple):
     """
 
     multiplier: float = 1.0
-    root: Floats | None = None
+    root: Annotated[Floats | None, Shape("d | d d")] = None
 
     @property
     def is_plain(self) -> bool:
@@ -123,6 +124,8 @@ class Mapped(Wrapped):
     inner : Procedure or StreamProcedure
     linear_map : LinearMap
     """
+
+    linear_map: LinearMap
 
     def __init__(self, inner: Any, linear_map: LinearMap) -> None:
         super().__init__(inner)

@@ -25,6 +25,7 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 import loclin
+from loclin.fitting.consistent import check_consistent
 from loclin.io._classes import Classes
 from loclin.io._decode import Decoder, refused_names
 from loclin.io._encode import Encoder
@@ -85,6 +86,7 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[type] = 
     """
     if not isinstance(model, BaseEstimator):
         raise ValueError(f"model={model!r} is not valid; give an estimator.")
+    check_consistent(model)
     with replaced(path) as file, ZipFile(file, "w", ZIP_STORED) as archive:
         node = Encoder(archive, Classes(trusted)).node(model)
         about = {"format": _FORMAT, "loclin": loclin.__version__}
@@ -148,6 +150,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[type] = ()) -> Any:
             )
         try:
             model = Decoder(archive, classes).value(tree["model"])
+            check_consistent(model)
         except _DAMAGES as error:
             raise _damaged(path, error) from None
     if not isinstance(model, BaseEstimator):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -12,6 +13,7 @@ from loclin.anchors import check_anchors
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
+from loclin.engine.described import Size
 from loclin.engine.losses import losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.scores import coded_scores
@@ -201,6 +203,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
+    _fitted_models = (AnchoredModels,)
     _learns_codes = True
     _end_of_rounds = EndOfRounds(share=2.5, averaged=8)
 
@@ -262,9 +265,11 @@ class SAPLClassifier(LocallyLinearClassifier):
         self.verbose = verbose
 
     alpha_: float
-    n_anchors_: int
     t_: int
     history_: Floats
+    n_anchors_: Annotated[int, Size("m")]
+    _n_neighbors: Annotated[int, Size("k")]
+    _begun: dict[str, Any]  # parameters that a fit which goes on cannot change
 
     def _check_parameters(self) -> None:
         if self.n_anchors is not None and self.n_anchors != "auto":
@@ -284,6 +289,21 @@ class SAPLClassifier(LocallyLinearClassifier):
         check_number("eta0", self.eta0, low=0, open_low=True)
         check_flag("share_anchors", self.share_anchors)
         check_flag("penalize_intercept", self.penalize_intercept)
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if not self._is_fitted():
+            return None
+        m, c, by_scorer = sizes["m"], sizes["c"], self.anchors_.ndim == 3
+        if sizes["k"] > m:
+            return f"_n_neighbors is {sizes['k']}, but there are {m} anchors"
+        if self._begun.keys() != self._of_the_start().keys():
+            return "_begun lacks parameters"
+        ndims = [np.ndim(value) for value in (self.bandwidth_, self.history_)]
+        if ndims != [by_scorer, 1 + by_scorer]:
+            return "bandwidth_ and history_ are not those of as many sets of anchors"
+        if sizes["h"] not in (m + 1, m + 1 + sizes["d"]):
+            return f"history_ has shape {self.history_.shape}, but there are {m} anchors"
+        return None if not by_scorer or sizes["s"] == c else "anchors_ are not of all classes"
 
     def _stream_refusal(self) -> str | None:
         if self.n_anchors != "auto":
