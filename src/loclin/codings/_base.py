@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 
 from loclin.engine.data import Floats, Matrix
-from loclin.engine.described import Shape, Size
+from loclin.engine.shapes import Shape, Size
 from loclin.fitting.checks import check_feature_scale, read_labelled_rows, read_rows
 
 

@@ -24,7 +24,7 @@ from loclin.anchors import (
 )
 from loclin.codings._base import AnchorCoding
 from loclin.engine.data import Floats, Matrix
-from loclin.engine.described import Shape, Size
+from loclin.engine.shapes import Shape, Size
 from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import check_number
 
@@ -246,9 +246,6 @@ class InverseDistanceCoding(NearestCoding):
         self.random_state = random_state
 
     def _check_parameters(self) -> None: ...
-
-    def _check_parameters(self) -> None:
-        """Leave all to what nearest codings share."""
 
     def _learn(self, X: Matrix) -> None: ...
 

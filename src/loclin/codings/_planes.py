@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.anchors import RandomState, anchor_planes, clipped
 from loclin.codings._base import Coding
 from loclin.engine.data import Floats, Matrix
-from loclin.engine.described import Shape
+from loclin.engine.shapes import Shape
 from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import check_flag, check_number, check_option
 

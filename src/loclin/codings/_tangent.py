@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from numbers import Integral
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from loclin.anchors import anchor_planes, clipped, nearest_anchors
 from loclin.codings._base import AnchorCoding, Coding
 from loclin.codings._lcc import LocalCoordinateCoding
 from loclin.engine.data import Floats, Labels, Matrix, is_sparse
-from loclin.engine.described import Shape
+from loclin.engine.shapes import Shape
 from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import check_number
 
@@ -75,7 +75,7 @@ class TangentCoding(Coding):
 
     anchors_: Annotated[Floats, Shape("a d")]
     tangents_: Annotated[Floats, Shape("a t d")]
-    coding_: AnchorCoding
+    coding_: Any  # a fitted AnchorCoding
 
     def __init__(
         self, coding: AnchorCoding | None = None, n_tangents: int = 8, scale: float = 1.0

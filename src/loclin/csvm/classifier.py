@@ -23,12 +23,12 @@ from loclin.csvm.pulled import (
 )
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
-from loclin.engine.described import Shape
 from loclin.engine.dual import DualFit, dual_problems
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDStream, mean_squared_feature_norm
+from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.rows import settings_of

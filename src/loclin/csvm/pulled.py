@@ -18,9 +18,9 @@ from scipy import sparse
 from loclin.anchors import nearest_of_checked
 from loclin.engine.averaging import DescentModels
 from loclin.engine.data import Floats, Matrix, Rows
-from loclin.engine.described import Shape, Within
 from loclin.engine.dual import DualModels
 from loclin.engine.procedure import LocalModels
+from loclin.engine.shapes import Shape, Within
 from loclin.fitting.iterations import Wrapped
 
 

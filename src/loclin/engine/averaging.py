@@ -9,10 +9,10 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from loclin.engine.data import Floats, Matrix, is_sparse
-from loclin.engine.described import Size, Within
 from loclin.engine.iterates import Progress, Weights
 from loclin.engine.procedure import LocalModels
 from loclin.engine.rows import as_models, weights_for
+from loclin.engine.shapes import Size, Within
 
 WEIGHT_UNITS = 1, 0, 0  # of `Weights`: powers of the features' unit
 

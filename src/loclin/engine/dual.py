@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from loclin.engine.codes import Intercepts, squared_norms
 from loclin.engine.competing_kernels import competing_losses_and_gap, competing_pass
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse
-from loclin.engine.described import Shape
 from loclin.engine.dual_kernels import (
     Problem,
     State,
@@ -36,6 +35,7 @@ from loclin.engine.iterates import Weights
 from loclin.engine.losses import Loss
 from loclin.engine.procedure import LocalModels, Procedure
 from loclin.engine.rows import as_models, compiled_form, weights_for
+from loclin.engine.shapes import Shape
 from loclin.engine.targets import signs_of
 from loclin.engine.threads import side_by_side
 

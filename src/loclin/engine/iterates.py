@@ -15,9 +15,9 @@ from typing import Annotated, NamedTuple
 
 from numpy.typing import NDArray
 
-from loclin.engine.described import Shape
 from loclin.engine.jit import inner
 from loclin.engine.rows import SMALLEST_SCALE
+from loclin.engine.shapes import Shape
 
 
 class Weights(NamedTuple):

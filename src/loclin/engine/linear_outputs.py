@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from loclin.engine.coders import Coder, average_coder, code_places, move_coder
 from loclin.engine.data import Floats, Matrix, is_sparse
-from loclin.engine.described import Shape
 from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.rows import add_outer, compiled_form, gather, is_dense, score
+from loclin.engine.shapes import Shape
 
 
 class MovingOutputs(NamedTuple):

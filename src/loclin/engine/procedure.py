@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
 from loclin.engine.data import Floats, Rows
-from loclin.engine.described import Shape
+from loclin.engine.shapes import Shape
 
 Change = Callable[[Any, int], Any]
 """A field in other units of the features, by the field and its power of them (`units`)."""

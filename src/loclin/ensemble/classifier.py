@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
 from numbers import Integral
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +15,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Labels, Rows, is_sparse
-from loclin.engine.described import Shape
 from loclin.engine.threads import side_by_side
 from loclin.ensemble.kinds import check_kinds, kinds_of
+from loclin.ensemble.members import Members
 from loclin.ensemble.merging import merged
 from loclin.ensemble.selection import select
 from loclin.fitting.atomic import atomic
-from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from loclin.fitting.checks import (
     check_flag,
@@ -31,7 +30,6 @@ from loclin.fitting.checks import (
     read_labelled_rows,
     read_rows,
 )
-from loclin.fitting.consistent import wrong_with_classes
 from loclin.fitting.probability import (
     StreamedTemperature,
     log_losses,
@@ -47,7 +45,7 @@ _MEMORY = 20_000  # rows of a stream that the units of scores remember, about
 _MOST_SCORED = 500  # rows of a call
 
 
-class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
+class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, BaseEstimator):
     """Mean score of several locally linear classifiers: the one to start with where error counts.
 
     Each kind of classifier is fitted `n_folds` times, each time without one fold of the rows and
@@ -142,13 +140,6 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
     """
 
     _multilabel = False
-    members_: list[Any]
-    shares_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
-    units_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
-    validation_losses_: list[float]
-    _streamed: StreamedTemperature = StreamedTemperature()
-    _n_seen: int = 0
-    _n_each: list[int] | None = None  # members of each kind; None: as many of each
 
     def __init__(
         self,
@@ -378,21 +369,6 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, BaseEstimator):
         check_flag("early_stopping", self.early_stopping)
         check_n_jobs(self.n_jobs)
         check_kinds(self.estimators)
-
-    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
-        if not hasattr(self, "members_"):
-            return None
-        c, members = len(self.classes_), self.members_
-        numbers = self._n_each or [len(members) // sizes["k"]] * sizes["k"]
-        if not members or sum(numbers) != len(members) or min(numbers) < 1:
-            return f"members_ are {len(members)}, but _n_each says {numbers}"
-        for one in members:
-            if not (isinstance(one, LocallyLinearClassifier) and one._is_fitted()):
-                return f"members_ have a {type(one).__name__} that is no fitted classifier"
-            told = one.n_features_in_, len(one.classes_), one.local_coef_.dtype
-            if told != (sizes["d"], c, members[0].local_coef_.dtype):
-                return "members_ are not of the same features, classes and type"
-        return wrong_with_classes(self, sizes, False)
 
     def _member(self, kind: Any, number: int, fold: int, seed: int) -> Any:
         """Return an unfitted member, with a seed of its own where its kind has none."""

@@ -8,10 +8,8 @@ nothing that is concrete.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from copy import deepcopy
-from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,20 +18,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Matrix, Rows
-from loclin.engine.described import Shape, Within, check_described
-from loclin.engine.procedure import FittedModel, LocalModels, Procedure, StreamProcedure
+from loclin.engine.described import check_described
+from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.scores import combine_models
+from loclin.engine.shapes import Shape
 from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import atomic
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
-from loclin.fitting.checks import (
-    check_feature_scale,
-    check_shared_parameters,
-    read_labelled_rows,
-    read_rows,
-)
-from loclin.fitting.consistent import wrong_with
+from loclin.fitting.checks import check_feature_scale, read_labelled_rows, read_rows
 from loclin.fitting.iterations import EndOfRounds, accuracy_with, check_learned, warn_of_end
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
 from loclin.fitting.metric import StreamedMetric, chosen_metric, move_metric
@@ -72,14 +65,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     place.
     """
 
-    local_coef_: NDArray[Any]  # shapes of these and others: `_fitted_models`
+    local_coef_: NDArray[Any]  # shapes of these and others: see `_fitted_models`
     local_intercept_: NDArray[Any]
     intercept_: NDArray[Any]
-    feature_weights_: Annotated[Floats, Shape("d", np.floating)]
-    metric_: Annotated[Floats, Shape("d d", np.floating)]
-    n_iter_: int
-    objective_: list[float]
-    validation_scores_: list[float]
     round_rows: int | None = None  # rows of an iteration where there are more; None: all
     _end_of_rounds: EndOfRounds = EndOfRounds()
     metric: str | int | None = None  # that anchors and the penalty measure by
@@ -97,13 +85,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     _mean_weight: RunningMean = RunningMean()  # of the rows of a stream
     _strength_name = "alpha"  # the parameter that "auto" leaves to held-out rows
     _factor: float = 1.0  # on the rule for it, chosen in the fit
-    _fitted_models: ClassVar[tuple[type[FittedModel], ...]] = (LocalModels,)  # that it may have
-    _adopted: frozenset[str] = frozenset()  # attributes that the fitted model has set
-    _units: Mapping[str, int] = MappingProxyType({})  # of those of them that have one
-    _kept: Any = None  # what a fit that goes on needs besides the attributes
-    _stream: Annotated[StreamProcedure | None, Within(p="d")] = None  # p: what models see
-    _unfinished: np.random.Generator | None = None  # of a fit that a checkpoint has cut off
-    _split_seed: int | None = None  # of its rows held out
 
     # What a model supplies.
 
@@ -341,12 +322,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         if self.batch_size == "auto":
             return auto_batch_size(n_samples)
         return min(int(self.batch_size), n_samples)
-
-    def _check_shared_parameters(self) -> None:
-        check_shared_parameters(self)
-
-    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
-        return wrong_with(self, sizes)
 
     def _is_fitted(self) -> bool:
         return "intercept_" in vars(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def estimators_in(model: Any) -> Iterator[Any]:
             waiting += value
         elif isinstance(value, np.ndarray):
             waiting += value.ravel().tolist() if value.dtype == object else []
-        elif hasattr(value, "__dict__") and not isinstance(value, type):
+        elif hasattr(value, "__dict__") and not isinstance(value, type | ModuleType):
             waiting += vars(value).values()
             if isinstance(value, BaseEstimator) and hasattr(value, "_check_parameters"):
                 yield value
@@ -80,7 +81,8 @@ def wrong_with(classifier: Any, sizes: Mapping[str, int]) -> str | None:
         return f"{', '.join(sorted(missing))} is missing"
     if classifier._adopted - found:
         return f"_adopted names {', '.join(sorted(classifier._adopted - found))}, which is missing"
-    if classifier._units not in [models.units for models in classifier._fitted_models]:
+    # files of earlier versions have none
+    if classifier._units not in [{}, *(models.units for models in classifier._fitted_models)]:
         return f"_units is {dict(classifier._units)}, of no model that this class has"
     if not 0 < classifier._multiplier < np.inf:
         return f"_multiplier is {classifier._multiplier}, but should be positive"

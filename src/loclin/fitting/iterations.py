@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from loclin.engine.data import Rows
-from loclin.engine.described import Size, Within
 from loclin.engine.procedure import Change, Descent, FittedModel, LocalModels, StreamProcedure
 from loclin.engine.scores import winners
+from loclin.engine.shapes import Size, Within
 from loclin.fitting.rows import in_rounds
 from loclin.fitting.targets import share_right
 

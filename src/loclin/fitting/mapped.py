@@ -16,8 +16,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
-from loclin.engine.described import Shape
 from loclin.engine.procedure import FittedModel
+from loclin.engine.shapes import Shape
 from loclin.fitting.iterations import Wrapped
 
 # Rows with a mean squared norm between these are learned from as they are: those of unit norm are,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse, mean_squared_norm
-from loclin.engine.described import Shape
 from loclin.engine.jit import quiet
+from loclin.engine.shapes import Shape
 from loclin.engine.streams import share_of_last
 from loclin.engine.threads import side_by_side
 from loclin.fitting.mapped import in_metric

@@ -23,8 +23,8 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils.metaestimators import available_if
 
 from loclin.engine.data import Floats, Labels, Rows
-from loclin.engine.described import Shape
 from loclin.engine.jit import quiet
+from loclin.engine.shapes import Shape
 from loclin.engine.threads import side_by_side
 from loclin.fitting.rows import near_one, part_of
 from loclin.fitting.trials import decisions_of, short_fit

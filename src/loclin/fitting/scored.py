@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
-from loclin.engine.described import Shape, Size
 from loclin.engine.scores import difference, winners
+from loclin.engine.shapes import Shape, Size
 from loclin.fitting.probability import Probabilities
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.engine.described import Shape, Size
 from loclin.engine.procedure import LocalModels
+from loclin.engine.shapes import Shape, Size
 
 
 class RegionalModels(NamedTuple):

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from loclin.engine.data import Rows, mean_squared_norm
-from loclin.engine.described import Shape, Size
 from loclin.engine.losses import Loss
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.rows import as_models, compiled_form, weights_for
 from loclin.engine.schedule import auto_alpha
+from loclin.engine.shapes import Shape, Size
 from loclin.engine.threads import side_by_side
 from loclin.l3m.models import OnlineModels, RegionalModels
 from loclin.l3m.online_kernels import Functions, Program, Progress, online_pass

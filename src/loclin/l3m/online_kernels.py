@@ -8,7 +8,6 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.engine.described import Shape
 from loclin.engine.jit import inner, jit
 from loclin.engine.losses import loss_slope, loss_value
 from loclin.engine.rows import (
@@ -19,6 +18,7 @@ from loclin.engine.rows import (
     score,
     squared_norm,
 )
+from loclin.engine.shapes import Shape
 from loclin.engine.targets import sign_of
 from loclin.l3m.kernels import HINGE, LOGISTIC, check_loss
 

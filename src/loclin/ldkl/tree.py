@@ -23,11 +23,11 @@ from scipy import sparse
 from loclin.engine.averaging import DescentModels
 from loclin.engine.coders import empty_codes, room_for_codes
 from loclin.engine.data import Floats, Matrix, is_sparse
-from loclin.engine.described import Shape
 from loclin.engine.jit import read_only
 from loclin.engine.linear_outputs import LearnedOutputs
 from loclin.engine.rows import compiled_form
 from loclin.engine.scores import check_models
+from loclin.engine.shapes import Shape
 from loclin.ldkl.kernels import MovingTree, walk
 
 # Of gates whose answers have a deviation near 1: where training begins, and where paths are hard.

@@ -14,13 +14,13 @@ from loclin.codings import SoftAssignmentCoding
 from loclin.engine.averaging import DescentModels
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
-from loclin.engine.described import Shape
 from loclin.engine.dual import DualFit, DualModels, dual_problems
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.rounds import Rounds
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
+from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import (

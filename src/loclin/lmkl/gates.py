@@ -19,10 +19,10 @@ from scipy.special import softmax
 from loclin.engine.averaging import DescentModels
 from loclin.engine.coders import room_for_codes
 from loclin.engine.data import Floats, Matrix, Rows
-from loclin.engine.described import Shape
 from loclin.engine.dual import DualFit, DualModels
 from loclin.engine.linear_outputs import LearnedOutputs
 from loclin.engine.procedure import Procedure
+from loclin.engine.shapes import Shape
 from loclin.engine.targets import signs_of
 from loclin.lmkl.kernels import MovingGates
 

@@ -19,8 +19,8 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
-from loclin.engine.described import Shape
 from loclin.engine.schedule import auto_alpha
+from loclin.engine.shapes import Shape
 from loclin.engine.targets import signs_of
 from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import (

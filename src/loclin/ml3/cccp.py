@@ -18,9 +18,9 @@ import numpy as np
 
 from loclin.engine.averaging import WEIGHT_UNITS, AveragedWeights, DescentModels
 from loclin.engine.data import Floats, Labels, Matrix
-from loclin.engine.described import Size
 from loclin.engine.losses import loss_value
 from loclin.engine.rows import compiled_form
+from loclin.engine.shapes import Size
 from loclin.ml3.kernels import PassSettings, cccp_pass, freeze_codes
 from loclin.projections import dual_exponent
 

@@ -23,9 +23,9 @@ from loclin.codings import SoftAssignmentCoding
 from loclin.engine.averaging import DescentModels
 from loclin.engine.coders import Coder, room_for_codes
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse
-from loclin.engine.described import Shape, Size, Within
 from loclin.engine.procedure import Change, Descent, StreamProcedure
 from loclin.engine.rows import compiled_form
+from loclin.engine.shapes import Shape, Size, Within
 from loclin.engine.threads import side_by_side
 from loclin.fitting.encode import encode
 from loclin.sapl.kernels import MovingAnchors
@@ -249,3 +249,26 @@ class ByScorer(Descent, StreamProcedure):
 def one_against_rest(y: Labels, k: int) -> Labels:
     """Labels of scorer k's own problem: 1 for its class, 0 for the rest."""
     return (y == k).astype(np.int32)
+
+
+def wrong_with_anchors(model: Any, sizes: Mapping[str, int]) -> str | None:
+    """Tell what is wrong with the anchors of a fitted classifier; None if nothing is.
+
+    Parameters
+    ----------
+    model : SAPLClassifier
+    sizes : dict
+        What letters stand for, see `engine.described`.
+    """
+    m, by_scorer = sizes["m"], model.anchors_.ndim == 3
+    if sizes["k"] > m:
+        return f"_n_neighbors is {sizes['k']}, but there are {m} anchors"
+    if model._begun.keys() != model._of_the_start().keys():
+        return "_begun lacks parameters"
+    if [np.ndim(model.bandwidth_), model.history_.ndim - 1] != [by_scorer] * 2:
+        return "bandwidth_ and history_ are not those of as many sets of anchors"
+    if sizes["h"] not in (m + 1, m + 1 + sizes["d"]):
+        return f"history_ has shape {model.history_.shape}, but there are {m} anchors"
+    if by_scorer and sizes["s"] != sizes["c"]:
+        return f"anchors_ are of {sizes['s']} classes, but there are {sizes['c']}"
+    return None

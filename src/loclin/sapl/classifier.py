@@ -13,11 +13,11 @@ from loclin.anchors import check_anchors
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
-from loclin.engine.described import Size
 from loclin.engine.losses import losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream
+from loclin.engine.shapes import Size
 from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option, check_unchanged
@@ -33,6 +33,7 @@ from loclin.sapl.anchors import (
     ByScorer,
     LearnedAnchors,
     one_against_rest,
+    wrong_with_anchors,
 )
 from loclin.sapl.growth import enough_anchors
 
@@ -291,19 +292,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         check_flag("penalize_intercept", self.penalize_intercept)
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
-        if not self._is_fitted():
-            return None
-        m, c, by_scorer = sizes["m"], sizes["c"], self.anchors_.ndim == 3
-        if sizes["k"] > m:
-            return f"_n_neighbors is {sizes['k']}, but there are {m} anchors"
-        if self._begun.keys() != self._of_the_start().keys():
-            return "_begun lacks parameters"
-        ndims = [np.ndim(value) for value in (self.bandwidth_, self.history_)]
-        if ndims != [by_scorer, 1 + by_scorer]:
-            return "bandwidth_ and history_ are not those of as many sets of anchors"
-        if sizes["h"] not in (m + 1, m + 1 + sizes["d"]):
-            return f"history_ has shape {self.history_.shape}, but there are {m} anchors"
-        return None if not by_scorer or sizes["s"] == c else "anchors_ are not of all classes"
+        return wrong_with_anchors(self, sizes) if self._is_fitted() else None
 
     def _stream_refusal(self) -> str | None:
         if self.n_anchors != "auto":

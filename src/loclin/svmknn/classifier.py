@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import clipped
 from loclin.engine.data import Floats, Matrix, is_sparse
-from loclin.engine.described import Shape, Size
+from loclin.engine.shapes import Shape, Size
 from loclin.engine.targets import signs_of
 from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import atomic

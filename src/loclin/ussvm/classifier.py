@@ -27,15 +27,7 @@ from loclin.fitting.trials import Trial
 from loclin.ussvm.checks import check_n_nonzero, check_new_label, dictionary_to_use
 from loclin.ussvm.codes import Penalty, root_mean_square
 from loclin.ussvm.descent import DictionaryDescent, first_atoms
-from loclin.ussvm.procedures import (
-    CodesFit,
-    DescentFit,
-    DescentStream,
-    SharedAtoms,
-    SolvedSharedAtoms,
-    StreamedSharedAtoms,
-    beta_of,
-)
+from loclin.ussvm.procedures import MODELS, CodesFit, DescentFit, DescentStream, beta_of
 from loclin.ussvm.solver import Codes, CodeSolver
 
 
@@ -189,7 +181,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     """
 
     _takes_indicator = True
-    _fitted_models = (SharedAtoms, SolvedSharedAtoms, StreamedSharedAtoms)
+    _fitted_models = MODELS
     _strength_name = "beta"
     _unit: float = 0.0  # of the precomputed features, at the start of the descent
     dictionary_: NDArray[np.floating]

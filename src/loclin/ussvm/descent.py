@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loclin.engine.data import Matrix, Rows, mean_squared_norm
-from loclin.engine.described import Shape, Size
+from loclin.engine.shapes import Shape, Size
 from loclin.engine.targets import signs_of
 from loclin.ussvm.codes import Penalty
 from loclin.ussvm.scaled_atoms import ScaledAtoms
@@ -38,7 +38,9 @@ _FEW = 0.25
 class SquaredGradients:
     """AdaGrad's sums of squared gradients."""
 
-    codes: Annotated[NDArray[np.floating], Shape("s m")]  # of each coefficient of m atoms
+    codes: Annotated[
+        NDArray[np.floating], Shape("s m", np.floating)
+    ]  # of each coefficient of m atoms
     intercept: Annotated[NDArray[np.floating], Shape("s")]
     atoms: Annotated[NDArray[np.floating], Shape("m")]
 
@@ -88,8 +90,8 @@ class DictionaryDescent:
 
     atoms: Annotated[NDArray[np.floating], Shape("m d")]
     intercept: Annotated[NDArray[np.floating], Shape("s")]
-    u: Annotated[NDArray[np.floating], Shape("s m")]
-    v: Annotated[NDArray[np.floating], Shape("s m")]
+    u: Annotated[NDArray[np.floating], Shape("s m", np.floating)]
+    v: Annotated[NDArray[np.floating], Shape("s m", np.floating)]
     unit: float
     penalty: Penalty
     code_lr: float

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from loclin.engine.data import Rows
-from loclin.engine.described import Shape
 from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
+from loclin.engine.shapes import Shape
 from loclin.engine.targets import signs_of
 from loclin.ussvm.codes import MOST_STEPS
 from loclin.ussvm.descent import DictionaryDescent
@@ -25,7 +25,7 @@ class SharedAtoms(FittedModel):
     """Codes of the scorers over a dictionary, and the strength of the penalty on them."""
 
     dictionary: Annotated[NDArray[np.floating], Shape("d m")]  # atoms as columns
-    codes: Annotated[sparse.csr_matrix, Shape("s m")]
+    codes: Annotated[sparse.csr_matrix, Shape("s m", np.floating)]
     beta: float
 
 
@@ -42,6 +42,9 @@ class StreamedSharedAtoms(SharedAtoms):
     """The same, from a stream."""
 
     t: int  # rows seen
+
+
+MODELS = SharedAtoms, SolvedSharedAtoms, StreamedSharedAtoms
 
 
 def beta_of(beta: float | str, factor: float, unit: float, n_samples: int) -> float:
