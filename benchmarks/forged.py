@@ -490,4 +490,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from benchmarks import forged  # workers find what has a module
+
+    sys.exit(forged.main())
