@@ -222,7 +222,8 @@ def forge_values(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
     """Return the array with another number at a place, or everywhere, or of another type."""
     if rng.random() < 0.4 or array.dtype.kind not in "fiu" or not array.size:
         try:
-            return array.astype(_draw(rng, _TYPES))
+            with np.errstate(all="ignore"):
+                return array.astype(_draw(rng, _TYPES))
         except (TypeError, ValueError):
             return array[:0]
     changed, value = array.copy(), _draw(rng, _VALUES)
@@ -341,11 +342,21 @@ class Failed(Exception):
     """A promise that was not kept."""
 
 
-class Watch:
+class Watch(event.Listener):
     """Measures a call: its processor time without that of compiling, and its memory."""
 
     def __init__(self) -> None:
-        self.compiling = 0.0
+        self.compiling, self.depth, self.begun = 0.0, 0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        """Begin to count a compilation; those inside it are a part of it."""
+        self.begun = self.begun if self.depth else time.process_time()
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        """Count it."""
+        self.depth -= 1
+        self.compiling += 0.0 if self.depth else time.process_time() - self.begun
 
     def __call__(self, name: str, call: Callable[[], Any]) -> Any:
         """Make the call; raise `Failed` where it took too much."""
@@ -362,15 +373,11 @@ class Watch:
             if more > BYTES and not self.compiling:
                 raise Failed(f"{name} took {more / 2**20:.0f} MB")
 
-    def compiled(self, duration: float) -> None:
-        """Count the time of a compilation."""
-        self.compiling += duration
-
 
 def attempt(path: Path, original: Any, X: Any, y: Any) -> str:
     """Load a file and ask the model everything; return what came of it, or raise `Failed`."""
     watch = Watch()
-    with warnings.catch_warnings(), event.install_timer("numba:compile", watch.compiled):
+    with warnings.catch_warnings(), event.install_listener("numba:compile", watch):
         warnings.simplefilter("ignore")
         try:
             model = watch("load", lambda: loclin.io.load(path))
