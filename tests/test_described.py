@@ -93,6 +93,10 @@ BROKEN = {
     "fewer classes than scorers": (
         ml3, "classes_", lambda a: a[:2], "there are models of 3 classes, but 2 classes",
     ),
+    "one class": (
+        lambda: loclin.SVMKNNClassifier(8),
+        "classes_", lambda a: a[:1], "classes_ are fewer than two",
+    ),
     "classes in another order": (
         ml3, "classes_", lambda a: a[::-1].copy(), "classes_ are not sorted",
     ),

@@ -97,6 +97,8 @@ def wrong_with_classes(classifier: Any, sizes: Mapping[str, int], multilabel: bo
     classes, c, s = classifier.classes_, sizes["c"], sizes.get("s", sizes["c"])
     if not all(one < other for one, other in pairwise(classes)):
         return f"classes_ are not sorted: {classes}"
+    if c < 2:
+        return "classes_ are fewer than two"
     if s != c and (multilabel or (s, c) != (1, 2)):
         return f"there are {s} scorers, but {c} classes"
     return None

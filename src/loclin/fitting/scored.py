@@ -59,7 +59,7 @@ class Scored(Probabilities, ClassifierMixin):
     def _checked(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
         """Return what scorers say, if they are those of the classes."""
         s, c = by_scorer.shape[1], len(self.classes_)
-        if s != c and (s, c) != (1, 2):
+        if s not in (c, 1) or (s == 1 and c != 2):
             raise ValueError(f"There are {s} scorers, but {c} classes. Fit the model again.")
         return by_scorer
 
