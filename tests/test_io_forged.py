@@ -21,8 +21,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import loclin
 import loclin.io
-from benchmarks import forged
 from loclin.io._checks import ends_soon
+from tests import forged
 
 COLLIDING = 2**61 - 1  # multiples of it have the same hash
 

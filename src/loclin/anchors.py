@@ -251,6 +251,11 @@ def nearest_anchors(X: Data, anchors: ArrayLike, k: int) -> tuple[NDArray[np.int
 def nearest_of_checked(X: Matrix, anchors: Floats, k: int) -> tuple[NDArray[np.intp], Floats]:
     """Do what `nearest_anchors` does with rows and anchors that are checked, of one type."""
     n_samples, n_anchors = X.shape[0], anchors.shape[0]
+    if not 1 <= k <= n_anchors or X.dtype != anchors.dtype or X.dtype.char not in "fd":
+        raise ValueError(
+            f"No {k} nearest of anchors of shape {anchors.shape} ({anchors.dtype}) can be found. "
+            "Load or fit the coding again."
+        )
     squares, anchor_squares = squared_norms("X", X), squared_norms("anchors", anchors)
     indices = np.empty((n_samples, k), np.intp)
     distances = np.empty((n_samples, k), X.dtype)

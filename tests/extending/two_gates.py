@@ -8,7 +8,7 @@ The gate is learned with the models. It is the coder of the compiled descent.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
@@ -34,6 +34,7 @@ from loclin.engine.procedure import LocalModels
 from loclin.engine.rows import add_outer, compiled_form, gather, row_buffer, score
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream
+from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.encode import Views
@@ -122,12 +123,19 @@ def _average_gate(coder, n):
 class GatedModels(DescentModels):
     """Two local models and their gate."""
 
-    gate_coef: NDArray[Any]  # shape: (d,)
+    gate_coef: Annotated[NDArray[Any], Shape("d")]
     gate_intercept: float
 
 
 class LearnedGate(Coder):
     """The gate on its way."""
+
+    learned = ("v", "c")
+    v: Annotated[NDArray[Any], Shape("1 d", looped=True)]
+    c: Annotated[NDArray[Any], Shape("1", looped=True)]
+    sum_v: Annotated[NDArray[Any], Shape("1 d", looped=True)]
+    sum_c: Annotated[NDArray[Any], Shape("1", looped=True)]
+    rate: float
 
     def __init__(self, v: NDArray[Any], c: float, rate: float) -> None:
         self.v, self.c, self.rate = v.reshape(1, -1).copy(), np.array([c], v.dtype), rate
@@ -174,6 +182,7 @@ def gate_codes(X: Any, v: NDArray[Any], c: float) -> sparse.csr_matrix:
 class TwoGatesClassifier(LocallyLinearClassifier):
     """Two linear models a class and a learned gate between them."""
 
+    _fitted_models = (GatedModels,)
     gate_coef_: NDArray[Any]
     gate_intercept_: float
     alpha_: float

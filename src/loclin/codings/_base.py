@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +12,20 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 
 from loclin.engine.data import Floats, Matrix
+from loclin.engine.shapes import Shape, Size
 from loclin.fitting.checks import check_feature_scale, read_labelled_rows, read_rows
 
 
 class Coding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """What turns rows into codes."""
+
+    n_features_in_: Annotated[int, Size("d")]
+    feature_names_in_: Annotated[NDArray, Shape("d", None)]
+    _n_features_out: int
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise where a parameter is not valid, as far as no others share it."""
 
     @abstractmethod
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -51,4 +60,4 @@ class Coding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
 class AnchorCoding(Coding):
     """A coding that gives every anchor a weight."""
 
-    anchors_: Floats  # shape: (n_anchors, n_features)
+    anchors_: Annotated[Floats, Shape("a d")]

@@ -87,6 +87,9 @@ class LocalCoordinateCoding(AnchorCoding):
     [[0.8, 0.2, 0.0], [0.0, 1.0, 0.0]]
     """
 
+    objective_: list[float]
+    n_iter_: int
+
     def __init__(
         self,
         n_anchors: int = 512,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +24,7 @@ from loclin.anchors import (
 )
 from loclin.codings._base import AnchorCoding
 from loclin.engine.data import Floats, Matrix
+from loclin.engine.shapes import Shape, Size
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number
 
@@ -34,10 +36,7 @@ class NearestCoding(AnchorCoding):
     n_neighbors: int
     anchors: str | ArrayLike
     random_state: RandomState
-
-    @abstractmethod
-    def _check_parameters(self) -> None:
-        """Raise where a parameter of the subclass is not valid."""
+    _n_neighbors: Annotated[int, Size("k")]
 
     @abstractmethod
     def _learn(self, X: Matrix) -> None:
@@ -67,9 +66,7 @@ class NearestCoding(AnchorCoding):
         ValueError, TypeError
             If a parameter or the data is not valid.
         """
-        check_number("n_anchors", self.n_anchors, Integral, low=1, open_high=True)
-        check_number("n_neighbors", self.n_neighbors, Integral, low=1, open_high=True)
-        check_anchors("anchors", self.anchors)
+        self._check_shared_parameters()
         self._check_parameters()
         rows = self._training_rows(X)
         self.anchors_ = make_anchors(rows, self.n_anchors, self.anchors, self.random_state, y)
@@ -79,6 +76,17 @@ class NearestCoding(AnchorCoding):
         self._n_neighbors = clipped("n_neighbors", self.n_neighbors, n_anchors, reason)
         self._learn(rows)
         return self
+
+    def _check_shared_parameters(self) -> None:
+        check_number("n_anchors", self.n_anchors, Integral, low=1, open_high=True)
+        check_number("n_neighbors", self.n_neighbors, Integral, low=1, open_high=True)
+        check_anchors("anchors", self.anchors)
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        m, k = sizes.get("a"), sizes.get("k", 1)
+        if m and k > m:
+            return f"_n_neighbors is {k}, but there are {m} anchors"
+        return None
 
     @snapshot
     def transform(self, X: ArrayLike) -> csr_matrix:
@@ -99,7 +107,7 @@ class NearestCoding(AnchorCoding):
         n_samples, k = indices.shape
         weights = self._weights(indices, distances).astype(rows.dtype, copy=False)
         parts = weights.ravel(), indices.ravel(), np.arange(0, n_samples * k + 1, k)
-        codes = csr_matrix(parts, shape=(n_samples, self._n_features_out))
+        codes = csr_matrix(parts, shape=(n_samples, len(self.anchors_)))
         codes.sort_indices()
         codes.eliminate_zeros()
         return codes
@@ -140,6 +148,8 @@ class SoftAssignmentCoding(NearestCoding):
     >>> coding.fit_transform([[0.5], [1.0]]).toarray().round(2).tolist()
     [[0.5, 0.5, 0.0], [0.27, 0.73, 0.0]]
     """
+
+    bandwidth_: float
 
     def __init__(
         self,
@@ -281,6 +291,8 @@ class LLCCoding(NearestCoding):
     >>> coding.fit_transform([[1.0], [4.0]]).toarray().round(2).tolist()
     [[0.75, 0.25, 0.0], [0.0, 1.0, 0.0]]
     """
+
+    _squared_distances: Annotated[Floats, Shape("a a", np.float64)]
 
     def __init__(
         self,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.anchors import RandomState, anchor_planes, clipped
 from loclin.codings._base import Coding
 from loclin.engine.data import Floats, Matrix
+from loclin.engine.shapes import Shape
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_flag, check_number, check_option
 
@@ -66,6 +68,11 @@ class OrthogonalCoding(Coding):
     [[0.0, 1.0], [0.5, -0.5]]
     """
 
+    classes_: Annotated[NDArray, Shape("z", None)]
+    planes_: Annotated[Floats, Shape("m d")]
+    singular_values_: Annotated[Floats, Shape("m")]
+    n_planes_: Annotated[NDArray[np.integer], Shape("z", np.integer)]  # of z sets
+
     def __init__(
         self,
         n_planes: int | str | None = None,
@@ -102,20 +109,9 @@ class OrthogonalCoding(Coding):
             If a parameter or the data is not valid, X is zero, or `n_planes` is None for a large
             sparse X.
         """
-        auto = isinstance(self.n_planes, str) and self.n_planes == "auto"
-        if not (auto or self.n_planes is None):
-            check_number(
-                "n_planes",
-                self.n_planes,
-                Integral,
-                low=1,
-                open_high=True,
-                hint='or None for the rank of X, or "auto" for at most 40',
-            )
+        self._check_parameters()
+        auto = self._is_auto
         most: Any = _MOST if auto else self.n_planes
-        check_flag("per_class", self.per_class)
-        check_flag("whiten", self.whiten)
-        check_option("norm", self.norm, {"l1", "l2"})
         if self.per_class:
             rows, labels = self._training_rows_and_labels(X, y)
             check_classification_targets(labels)
@@ -140,6 +136,31 @@ class OrthogonalCoding(Coding):
             clipped("n_planes", most, largest, f"{whose} is {largest}")
         self._n_features_out = len(self.planes_)
         return self
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self.n_planes, str) and self.n_planes == "auto"
+
+    def _check_parameters(self) -> None:
+        if not (self._is_auto or self.n_planes is None):
+            check_number(
+                "n_planes",
+                self.n_planes,
+                Integral,
+                low=1,
+                open_high=True,
+                hint='or None for the rank of X, or "auto" for at most 40',
+            )
+        check_flag("per_class", self.per_class)
+        check_flag("whiten", self.whiten)
+        check_option("norm", self.norm, {"l1", "l2"})
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if not hasattr(self, "planes_"):
+            return None
+        if self.n_planes_.sum(dtype=float) != sizes["m"] or self.n_planes_.min() < 0:
+            return f"n_planes_ is {self.n_planes_}, but there are {sizes['m']} planes_"
+        return None
 
     @snapshot
     def transform(self, X: ArrayLike) -> csr_matrix:

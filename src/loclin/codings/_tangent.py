@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from numbers import Integral
-from typing import Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from loclin.anchors import anchor_planes, clipped, nearest_anchors
 from loclin.codings._base import AnchorCoding, Coding
 from loclin.codings._lcc import LocalCoordinateCoding
 from loclin.engine.data import Floats, Labels, Matrix, is_sparse
+from loclin.engine.shapes import Shape
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number
 
@@ -72,6 +73,10 @@ class TangentCoding(Coding):
     [[1.0, 1.0, 0.0, 0.0], [1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0], [0.0, 0.0, 1.0, 1.0]]
     """
 
+    anchors_: Annotated[Floats, Shape("a d")]
+    tangents_: Annotated[Floats, Shape("a t d")]
+    coding_: Any  # a fitted AnchorCoding
+
     def __init__(
         self, coding: AnchorCoding | None = None, n_tangents: int = 8, scale: float = 1.0
     ) -> None:
@@ -99,14 +104,8 @@ class TangentCoding(Coding):
         ValueError, TypeError
             If a parameter or the data is not valid.
         """
+        self._check_parameters()
         coding = LocalCoordinateCoding() if self.coding is None else self.coding
-        if not isinstance(coding, AnchorCoding):
-            raise TypeError(
-                f"coding={coding!r} has type {type(coding).__name__}; use a coding of "
-                "loclin.codings with anchors, for example LocalCoordinateCoding(), or None."
-            )
-        check_number("n_tangents", self.n_tangents, Integral, low=1, open_high=True)
-        check_number("scale", self.scale, low=0, open_low=True, open_high=True)
         rows = self._training_rows(X)
         n_features = rows.shape[1]
         t = clipped("n_tangents", self.n_tangents, n_features, f"X has {n_features} features")
@@ -119,6 +118,22 @@ class TangentCoding(Coding):
             tangents[: len(found)] = found
         self._n_features_out = len(self.anchors_) * (1 + t)
         return self
+
+    def _check_parameters(self) -> None:
+        coding = self.coding
+        if not (coding is None or isinstance(coding, AnchorCoding)):
+            raise TypeError(
+                f"coding={coding!r} has type {type(coding).__name__}; use a coding of "
+                "loclin.codings with anchors, for example LocalCoordinateCoding(), or None."
+            )
+        check_number("n_tangents", self.n_tangents, Integral, low=1, open_high=True)
+        check_number("scale", self.scale, low=0, open_low=True, open_high=True)
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        known = sizes.get("a"), sizes.get("d")
+        if hasattr(self, "coding_") and self.coding_.anchors_.shape != known:
+            return f"coding_ has anchors of shape {self.coding_.anchors_.shape}, not {known}"
+        return None
 
     @snapshot
     def transform(self, X: ArrayLike) -> csr_matrix:
@@ -147,7 +162,7 @@ class TangentCoding(Coding):
             entries[places, 1:] = weights.data[places, None] * coordinates
         columns = weights.indices[:, None] * width + np.arange(width)
         parts = entries.ravel(), columns.ravel(), weights.indptr.astype(np.int64) * width
-        codes = csr_matrix(parts, shape=(rows.shape[0], self._n_features_out))
+        codes = csr_matrix(parts, shape=(rows.shape[0], weights.shape[1] * width))
         codes.eliminate_zeros()
         return codes
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from numbers import Integral
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
 from loclin.anchors import clipped, distinct_centres
-from loclin.csvm.pulled import LongVectors, Pulled, clusters_of, one_hot
+from loclin.csvm.pulled import (
+    LongVectors,
+    Pulled,
+    SolvedClusterModels,
+    StreamedClusterModels,
+    clusters_of,
+    one_hot,
+)
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualFit, dual_problems
@@ -20,6 +28,7 @@ from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDStream, mean_squared_feature_norm
+from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.rows import settings_of
@@ -149,6 +158,8 @@ class CSVMClassifier(LocallyLinearClassifier):
     batch_size, average = "auto", 0  # neither is a parameter here
     _multiplies_features = True
     _fits_may_change = frozenset({"global_penalty"})
+    _kept: list[Annotated[NDArray[np.float64], Shape("n | n s", np.float64)]] | None = None
+    _fitted_models = (SolvedClusterModels, StreamedClusterModels)
 
     def __init__(
         self,
@@ -209,6 +220,11 @@ class CSVMClassifier(LocallyLinearClassifier):
                 "loss='hinge'."
             )
         check_strength("alpha", self.alpha)
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if self._is_fitted() and sizes["k"] != sizes["m"]:
+            return f"there are {sizes['k']} cluster_centers_, but models of {sizes['m']}"
+        return None
 
     def _stream_refusal(self) -> None:
         return None

@@ -9,7 +9,7 @@ model and 1 at the cluster's. So the descents of the engine solve it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,6 +20,7 @@ from loclin.engine.averaging import DescentModels
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualModels
 from loclin.engine.procedure import LocalModels
+from loclin.engine.shapes import Shape, Within
 from loclin.fitting.iterations import Wrapped
 
 
@@ -29,16 +30,17 @@ class ClusterModels(LocalModels):
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "global_coef": 1, "cluster_centers": -1}
 
-    cluster_centers: Floats  # shape: (m, d)
-    global_coef: Floats  # shape: (s, d)
-    global_intercept: Floats  # shape: (s,)
+    cluster_centers: Annotated[Floats, Shape("k d")]  # k = m
+    global_coef: Annotated[Floats, Shape("s d")]
+    global_intercept: Annotated[Floats, Shape("s")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SolvedClusterModels(ClusterModels):
     """Models of a fit, and how far each problem is from its solution."""
 
-    dual_gap: NDArray[np.float64]  # shape: (n_problems,), in units of the objective
+    # of the problems, in units of the objective
+    dual_gap: Annotated[NDArray[np.float64], Shape("q", np.float64, finite=False)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,7 @@ class LongVectors:
         ``1 / sqrt(lambda)``.
     """
 
-    centers: Floats
+    centers: Annotated[Floats, Shape("k d")]
     pull: float
 
     def __call__(self, X: Matrix) -> tuple[Matrix, sparse.csr_matrix]:
@@ -81,6 +83,9 @@ class Pulled(Wrapped):
     inner : DualFit or SGDStream
     views : LongVectors
     """
+
+    inner: Annotated[Any, Within(m="m+1")]
+    views: LongVectors
 
     def __init__(self, inner: Any, views: LongVectors) -> None:
         super().__init__(inner)

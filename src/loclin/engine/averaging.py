@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.iterates import Progress, Weights
 from loclin.engine.procedure import LocalModels
 from loclin.engine.rows import as_models, weights_for
+from loclin.engine.shapes import Size, Within
 
 WEIGHT_UNITS = 1, 0, 0  # of `Weights`: powers of the features' unit
 
@@ -21,6 +22,15 @@ class DescentModels(LocalModels):
     """Local models after t rows."""
 
     t: int
+
+
+def check_n_models(n_models: int, coef: Floats) -> None:
+    """Raise ValueError unless there are so many models in the fit that is to go on."""
+    if coef.shape[1] != n_models:
+        raise ValueError(
+            f"n_models={n_models} differs from the {coef.shape[1]} of the fit that is to go on. "
+            "Leave it as it was, or start afresh with warm_start=False."
+        )
 
 
 class AveragedWeights(ABC):
@@ -35,6 +45,15 @@ class AveragedWeights(ABC):
         What the procedure's passes need to know, `alpha` and `penalize_intercept` among it.
     """
 
+    n_scorers: Annotated[int, Size("s")]
+    n_models: Annotated[int, Size("m")]
+    settings: Any
+    is_sparse: Annotated[bool, Size("sparse", own=True)]
+    weights: Weights
+    t: float  # step counter
+    sums: Annotated[Weights, Within(empty="1")]
+    averaged: tuple[float, float]  # sum of the scales, number of iterates
+
     def __init__(self, X: Matrix, n_scorers: int, n_models: int, settings: Any) -> None:
         self.n_scorers, self.n_models, self.settings = n_scorers, n_models, settings
         self.is_sparse = is_sparse(X)
@@ -43,9 +62,9 @@ class AveragedWeights(ABC):
             np.zeros(n_scorers * n_models, X.dtype),
             np.zeros(n_scorers, X.dtype),
         )
-        self.t = 0.0  # step counter
+        self.t = 0.0
         self.sums = self._no_sums()
-        self.averaged = 0.0, 0.0  # sum of the scales, number of iterates
+        self.averaged = 0.0, 0.0
 
     @abstractmethod
     def current(self) -> tuple[Floats, ...]:
@@ -75,11 +94,7 @@ class AveragedWeights(ABC):
 
     def set_models(self, coef: Floats, intercept: Floats, extra: Floats | float = 0.0) -> Self:
         """Start from given models: (s, m, d), (s, m) and (s,)."""
-        if coef.shape[1] != self.n_models:
-            raise ValueError(
-                f"n_models={self.n_models} differs from the {coef.shape[1]} of the fit that is to "
-                "go on. Leave it as it was, or start afresh with warm_start=False."
-            )
+        check_n_models(self.n_models, coef)
         W, b, g = self.weights
         as_models(W, self.is_sparse, self.n_models)[:] = coef
         b[:] = intercept.ravel()

@@ -9,7 +9,7 @@ registers its own with ``numba.extending.overload`` in its own folder, and the p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import types
@@ -117,17 +117,19 @@ class Coder(ABC):
     Its rows `Z` are what it codes: for given codes, these codes themselves.
     """
 
-    n_at_rest = 0
+    n_at_rest: int = 0
     """Passes over the rows before the first one that moves it."""
 
-    moving: tuple[tuple[str, int], ...] = ()
-    """Attributes that it learns, with their power of the features' unit, in the order of `current`;
-    only where the metric of a stream may move."""
+    learned: ClassVar[tuple[str, ...]] = ()
+    """Attributes that it learns, in the order of `current`."""
 
-    pace = 1.0
+    moving: ClassVar[tuple[tuple[str, int], ...]] = ()
+    """These, with their power of the features' unit; only where the metric of a stream may move."""
+
+    pace: float = 1.0
     """Rows that each row counts as, as far as falling steps go."""
 
-    scores_all_models = True
+    scores_all_models: ClassVar[bool] = True
     """Whether all models of all scorers may be scored by one product."""
 
     @abstractmethod

@@ -21,6 +21,17 @@ def is_sparse(X: Any) -> TypeIs[sparse.csr_matrix]:
     return bool(sparse.issparse(X))
 
 
+def check_indices(X: Any, name: str) -> None:
+    """Raise ValueError where a sparse matrix has indices outside of it; others are left alone."""
+    if is_sparse(X) and X.format in ("csr", "csc", "bsr"):
+        try:
+            X.check_format(full_check=True)
+            if (np.diff(X.indptr) < 0).any():  # with no values at all, that is not checked
+                raise ValueError("indptr falls")
+        except ValueError as error:
+            raise ValueError(f"{name} is no valid sparse matrix: {error}.") from error
+
+
 class Rows(NamedTuple):
     """Training rows: features, labels as 0 .. c - 1 (int32), weights (mean 1 in a fit).
 

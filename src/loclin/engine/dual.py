@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ from loclin.engine.iterates import Weights
 from loclin.engine.losses import Loss
 from loclin.engine.procedure import LocalModels, Procedure
 from loclin.engine.rows import as_models, compiled_form, weights_for
+from loclin.engine.shapes import Shape
 from loclin.engine.targets import signs_of
 from loclin.engine.threads import side_by_side
 
@@ -310,7 +312,8 @@ def dual_problems(
 class DualModels(LocalModels):
     """Local models, and how far each problem is from its solution."""
 
-    dual_gap: NDArray[np.float64]  # shape: (n_problems,), in units of the objective
+    # of the problems, in units of the objective
+    dual_gap: Annotated[NDArray[np.float64], Shape("q", np.float64, finite=False)]
 
 
 class DualFit(Procedure):

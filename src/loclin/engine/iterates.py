@@ -11,12 +11,13 @@ iterates is ``c * W - sums.W``, at the price of the updates only.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from numpy.typing import NDArray
 
 from loclin.engine.jit import inner
 from loclin.engine.rows import SMALLEST_SCALE
+from loclin.engine.shapes import Shape
 
 
 class Weights(NamedTuple):
@@ -25,9 +26,10 @@ class Weights(NamedTuple):
     Sums are empty where nothing is averaged.
     """
 
-    W: NDArray  # shape: (s m, d) for dense rows, (d, s m) for sparse rows
-    b: NDArray  # shape: (s m,)
-    g: NDArray  # shape: (s,)
+    # p are the features that models see
+    W: Annotated[NDArray, Shape("s*m p", sparse="p s*m", looped=True)]
+    b: Annotated[NDArray, Shape("s*m", looped=True)]
+    g: Annotated[NDArray, Shape("s", looped=True)]
 
 
 class Progress(NamedTuple):

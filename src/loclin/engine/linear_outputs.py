@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -22,6 +22,7 @@ from loclin.engine.coders import Coder, average_coder, code_places, move_coder
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.rows import add_outer, compiled_form, gather, is_dense, score
+from loclin.engine.shapes import Shape
 
 
 class MovingOutputs(NamedTuple):
@@ -176,14 +177,23 @@ class LearnedOutputs(Coder):
     """
 
     scores_all_models = False
-    sum_U: Floats
-    sum_c: Floats
+    learned = ("U", "c")
+    U: Annotated[Floats, Shape("o d", looped=True)]
+    c: Annotated[Floats, Shape("o", looped=True)]
+    history: Annotated[Floats, Shape("o", np.float64, looped=True)]
+    sum_U: Annotated[Floats, Shape("o d", looped=True, empty=True)]
+    sum_c: Annotated[Floats, Shape("o", looped=True, empty=True)]
+    rate: float
+    penalty: float
+    decay: float  # L2 strength
+    n_first: float | int  # from so many rows on, it falls as 1 / n
+    n_seen: int
 
     def __init__(self, U: Floats, c: Floats, rate: float, penalty: float = 0.0) -> None:
         self.U, self.c, self.rate, self.penalty = U, c, rate, penalty
         self.history = np.zeros(len(c))
-        self.decay = 0.0  # L2 strength
-        self.n_first, self.n_seen = math.inf, 0  # from so many rows on, it falls as 1 / n
+        self.decay = 0.0
+        self.n_first, self.n_seen = math.inf, 0
         self.forget_average()
 
     @abstractmethod

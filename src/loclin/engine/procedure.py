@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from loclin.engine.data import Floats, Rows
+from loclin.engine.shapes import Shape
 
 Change = Callable[[Any, int], Any]
 """A field in other units of the features, by the field and its power of them (`units`)."""
@@ -23,7 +24,7 @@ class FittedModel:
     units: ClassVar[dict[str, int]] = {}
     """Fields that change with the unit of the features: the power of ``1 / unit`` they have."""
 
-    intercept: Floats  # shape: (s,)
+    intercept: Annotated[Floats, Shape("s")]
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes by name."""
@@ -36,8 +37,8 @@ class LocalModels(FittedModel):
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1}
 
-    local_coef: Floats  # shape: (s, m, d)
-    local_intercept: Floats  # shape: (s, m)
+    local_coef: Annotated[Floats, Shape("s m d", constant=True)]
+    local_intercept: Annotated[Floats, Shape("s m")]
     alpha: float
 
 

@@ -36,6 +36,22 @@ _SHARED_CODE_ROWS = 64  # a block of rows that all have the same sparse codes
 _SPARSE_TERM = 8.0  # time of a term of a sparse product, in those of a dense one
 
 
+def check_models(X: Matrix, coef: Floats, intercept: Floats) -> None:
+    """Raise ValueError where rows and models do not fit: compiled loops would read beside them."""
+    if (
+        intercept.shape != coef.shape[:2]
+        or X.shape[1:] != coef.shape[2:]
+        or not X.dtype == coef.dtype == intercept.dtype
+        or coef.dtype.char not in "fd"
+        or not intercept.size
+    ):
+        raise ValueError(
+            f"Models of shape {coef.shape} ({coef.dtype}) and intercepts of shape "
+            f"{intercept.shape} ({intercept.dtype}) do not fit rows of shape {X.shape} "
+            f"({X.dtype}). Load or fit the model again."
+        )
+
+
 def local_products(X: Matrix, coef: Floats) -> Iterator[tuple[slice, Floats]]:
     """Yield (rows, responses) block by block; the responses are overwritten by the next block.
 
@@ -77,6 +93,7 @@ def pooled_scores(
 
     Not `rooted`, numbers in their order, row by row, that are found faster.
     """
+    check_models(X, coef, intercept)
     pooled = np.empty((X.shape[0], len(coef)), dtype=coef.dtype)
     b, ones = read_only(intercept.ravel()), np.ones(coef.shape[1], coef.dtype)
     powers = np.empty((0, 0), coef.dtype)
@@ -89,6 +106,7 @@ def pooled_scores(
 
 def pooling_codes(X: Matrix, coef: Floats, intercept: Floats, q: float) -> Floats:
     """Codes behind `pooled_scores`: (n, s, m)."""
+    check_models(X, coef, intercept)
     s, m, _ = coef.shape
     codes = np.empty((X.shape[0], s, m), dtype=coef.dtype)
     for rows, responses in local_products(X, coef):
@@ -113,7 +131,13 @@ def coded_scores(X: Matrix, codes: Any, coef: Floats | None, intercept: Floats) 
         if codes.ndim == 3:
             return np.einsum("nsm,sm->ns", codes, intercept)
         return codes @ intercept.T
+    check_models(X, coef, intercept)
     s, m, _ = coef.shape
+    if codes.shape not in ((X.shape[0], m), (X.shape[0], s, m)) or codes.dtype != coef.dtype:
+        raise ValueError(
+            f"Codes of shape {codes.shape} ({codes.dtype}) do not fit {X.shape[0]} rows and "
+            f"models of shape {coef.shape} ({coef.dtype}). Load or fit the model again."
+        )
     if is_sparse(codes):
         return _scores_by_model(X, codes, coef) + codes @ intercept.T
     scores = np.empty((X.shape[0], s), coef.dtype)
@@ -180,6 +204,7 @@ def regions_of(X: Matrix, partition: Floats, intercept: Floats) -> NDArray[np.in
 
     The same bits as in `regional_scores`, also for rows between two regions.
     """
+    check_models(X, partition[None], intercept[None])
     found = np.empty(X.shape[0], np.intp)
     if not is_sparse(X):
         parts = (read_only(np.ascontiguousarray(part)) for part in (partition, intercept))
@@ -211,6 +236,13 @@ def regional_scores(
         Partition functions.
     coef, intercept : ndarray of shape (s, r, d) and (s, r)
     """
+    check_models(X, coef, intercept)
+    check_models(X, partition[None], thresholds[None])
+    if len(partition) != coef.shape[1]:
+        raise ValueError(
+            f"There are {len(partition)} partition functions, but models of {coef.shape[1]} "
+            "regions. Load or fit the model again."
+        )
     scores = np.empty((X.shape[0], len(coef)), coef.dtype)
     if not is_sparse(X):
         regions = np.empty(len(X), np.intp)

@@ -11,7 +11,7 @@ competing classes (Crammer and Singer). Codes are given, or written by a coder t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ _BLOCK = 10_000
 # Rows that each counts as at most, as far as the coder's steps go: with 50, the pace of 10^7 rows,
 # anchors come to rest too early.
 _MOST_PACE = 5.0
+_MOST_AT_REST = 100  # passes
 
 
 class SGD(AveragedWeights):
@@ -50,6 +51,10 @@ class SGD(AveragedWeights):
         What writes the codes; None where they are given.
     """
 
+    settings: PassSettings
+    coder: Coder
+    n_at_rest: int
+
     def __init__(
         self, X: Matrix, n_scorers: int, n_models: int, settings: PassSettings,
         coder: Coder | None = None,
@@ -57,6 +62,14 @@ class SGD(AveragedWeights):
         self.coder = Given() if coder is None else coder
         self.n_at_rest = self.coder.n_at_rest
         super().__init__(X, n_scorers, n_models, settings)
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        n_classes = sizes.get("c", self.n_scorers)
+        if self.settings.competing and self.n_scorers != n_classes:
+            return f"n_scorers is {self.n_scorers}, but {n_classes} classes compete"
+        if not 0 <= self.n_at_rest <= _MOST_AT_REST:
+            return f"n_at_rest is {self.n_at_rest}, but should be at most {_MOST_AT_REST}"
+        return None
 
     @property
     def products(self) -> float:
@@ -103,6 +116,8 @@ class SGD(AveragedWeights):
         rng: np.random.Generator, *, moves: bool, average: bool,
     ) -> float:  # fmt: skip
         settings = self.settings
+        if isinstance(self.coder, Given):
+            check_width(Z, self.n_scorers, self.n_models)
         coder = self.coder.begin_pass(Z, settings.batch_size, moves=moves, average=average)
         sums, begun = self.begin_pass(average)
         order = rng.permutation(np.arange(len(y), dtype=np.int32))
@@ -211,6 +226,9 @@ class SGDStream(Stream):
         as copies of the stream share it.
     """
 
+    solver: SGD
+    views: Callable[[Any], tuple[Any, Any]]
+
     def __init__(
         self, solver: SGD, rng: np.random.Generator, views: Callable[[Any], tuple[Any, Any]]
     ) -> None:
@@ -230,6 +248,15 @@ class SGDStream(Stream):
             total += len(labels) * solver.iterate(X, Z, labels, weights, self.rng, average=True)
             self.fold(len(labels))
         return total / n
+
+
+def check_width(codes: Matrix, n_scorers: int, n_models: int) -> None:
+    """Raise ValueError where codes are not those of the models: loops would read beside them."""
+    if codes.shape[1:] not in ((n_models,), (n_scorers, n_models)):
+        raise ValueError(
+            f"The coding gives codes of shape {codes.shape}, but there are {n_models} models of "
+            f"{n_scorers} scorers. Fit the model again."
+        )
 
 
 def mean_squared_feature_norm(X: Matrix, codes: Matrix, local: bool) -> float:

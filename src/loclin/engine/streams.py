@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 
-from loclin.engine.averaging import DescentModels
+from loclin.engine.averaging import AveragedWeights, DescentModels
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.losses import Loss
 from loclin.engine.procedure import Change, StreamProcedure
@@ -35,12 +36,30 @@ class Stream(StreamProcedure):
     rng : Generator
     """
 
+    solver: AveragedWeights
+    rng: np.random.Generator
+    squared_norm_sum: float
+    n_averaged: int
+    mean: tuple[Floats, ...] | None
+    followed: tuple[float, int] | None
+
     def __init__(self, solver: Any, rng: np.random.Generator) -> None:
         self.solver, self.rng = solver, rng
         self.squared_norm_sum = 0.0
         self.n_averaged = 0
-        self.mean: tuple[Floats, ...] | None = None
-        self.followed: tuple[float, int] | None = None
+        self.mean, self.followed = None, None
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        expected = [*self.solver.weights]
+        coder = getattr(self.solver, "coder", None)
+        expected += [getattr(coder, name) for name in getattr(coder, "learned", ())]
+        if self.mean is not None and len(self.mean) < len(expected):
+            return "mean lacks some of what the solver learns"
+        for number, (part, of_solver) in enumerate(zip(self.mean or (), expected, strict=False)):
+            if (part.shape, part.dtype) != (of_solver.shape, of_solver.dtype):
+                shapes = part.shape, of_solver.shape
+                return f"mean[{number}] has shape {shapes[0]}, but what it is of has {shapes[1]}"
+        return None
 
     @property
     def products(self) -> float:

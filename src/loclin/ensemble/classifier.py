@@ -21,6 +21,7 @@ from loclin.ensemble.kinds import (
     kinds_of,
     unfitted_member,
 )
+from loclin.ensemble.members import Members
 from loclin.ensemble.merging import merged
 from loclin.ensemble.selection import folds_of, select
 from loclin.fitting.atomic import atomic, snapshot
@@ -57,7 +58,7 @@ _MEMORY = 20_000  # rows of a stream that the units of scores remember, about
 _MOST_SCORED = 500  # rows of a call
 
 
-class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
+class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     """Mean score of several locally linear classifiers: the one to start with where error counts.
 
     Each kind of classifier is fitted `n_folds` times, each time without one fold of the rows and
@@ -153,9 +154,6 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Scored, Begun):
 
     temperature_: float
     _multilabel = False
-    _streamed = StreamedTemperature()
-    _n_seen = 0
-    _n_each: list[int] | None = None  # members of each kind; None: as many of each
 
     def __init__(
         self,

@@ -8,10 +8,8 @@ nothing that is concrete.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from copy import deepcopy
-from types import MappingProxyType
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,18 +18,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Matrix, Rows
+from loclin.engine.described import check_described
 from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.scores import combine_models
+from loclin.engine.shapes import Shape
 from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
-from loclin.fitting.checks import (
-    check_feature_scale,
-    check_shared_parameters,
-    read_labelled_rows,
-    read_rows,
-)
+from loclin.fitting.checks import check_feature_scale, read_labelled_rows, read_rows
 from loclin.fitting.iterations import EndOfRounds, accuracy_with, check_learned, warn_of_end
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
 from loclin.fitting.metric import StreamedMetric, chosen_metric, move_metric
@@ -70,12 +65,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     place.
     """
 
-    local_coef_: NDArray[Any]  # shape: (s, m, d)
-    local_intercept_: NDArray[Any]  # shape: (s, m)
-    intercept_: NDArray[Any]  # shape: (s,)
-    classes_: NDArray[Any]
-    objective_: list[float]
-    validation_scores_: list[float]
+    local_coef_: NDArray[Any]  # shapes of these and others: see `_fitted_models`
+    local_intercept_: NDArray[Any]
+    intercept_: NDArray[Any]
     round_rows: int | None = None  # rows of an iteration where there are more; None: all
     _end_of_rounds: EndOfRounds = EndOfRounds()
     metric: str | int | None = None  # that anchors and the penalty measure by
@@ -84,21 +76,15 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     _scores_tell_finite = False  # has every row with NaN or infinity such a score?
     _multiplies_features = False  # are there intercepts whose constant feature needs others near 1?
     _alpha_unit = 1.0  # strength of the rule for alpha, in that of most
-    _multilabel = False  # has a row several labels?
-    _multiplier = 1.0  # of the features while they are learned from
-    _root: NDArray[Any] | None = None  # of the metric
+    _multilabel: bool = False  # has a row several labels?
+    _multiplier: float = 1.0  # of the features while they are learned from
+    _root: Annotated[Floats | None, Shape("d | d d")] = None  # of the metric
     _learns_codes = False  # along with the models? else the coding stays as it was fitted
     _streamed_metric: StreamedMetric | None = None
-    _largest = 0.0  # feature of the rows of a fit, or of a stream so far
-    _mean_weight = RunningMean()  # of the rows of a stream
+    _largest: float = 0.0  # feature of the rows of a fit, or of a stream so far
+    _mean_weight: RunningMean = RunningMean()  # of the rows of a stream
     _strength_name = "alpha"  # the parameter that "auto" leaves to held-out rows
-    _factor = 1.0  # on the rule for it, chosen in the fit
-    _adopted: frozenset[str] = frozenset()  # attributes that the fitted model has set
-    _units: Mapping[str, int] = MappingProxyType({})  # of those of them that have one
-    _kept: Any = None  # what a fit that goes on needs besides the attributes
-    _stream: StreamProcedure | None = None
-    _unfinished: np.random.Generator | None = None  # of a fit that a checkpoint has cut off
-    _split_seed: int | None = None  # of its rows held out
+    _factor: float = 1.0  # on the rule for it, chosen in the fit
 
     # What a model supplies.
 
@@ -159,10 +145,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
             If a parameter or the data is not valid, or if training overflowed.
         """
         self._check_parameters()
-        check_shared_parameters(self)
+        self._check_shared_parameters()
         continued = bool(self.warm_start or self._unfinished) and self._is_fitted()
         old_classes = self.classes_ if continued else None
-        if not continued:
+        if continued:
+            check_described(self)
+        else:
             self._forget_fit()
         self._keep_parameters("warm_start=False or a clone", goes_on=continued)
         data, target = self._validate_rows(X, y, reset=not continued)
@@ -225,13 +213,15 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
             pass sample_weight).
         """
         self._check_parameters()
-        check_shared_parameters(self)
+        self._check_shared_parameters()
         if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' needs the class counts of all the data, which a stream "
                 "does not tell. Pass a dict of weights, or sample_weight."
             )
         first = not self._is_fitted()
+        if not first:
+            check_described(self)
         streams = self._stream is not None
         self._keep_parameters("fit or a clone", goes_on=not first, streams=streams)
         self.classes_ = classes_of_stream(classes, vars(self).get("classes_"))

@@ -12,7 +12,7 @@ from scipy.sparse import get_index_dtype
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from loclin.engine.data import is_sparse
+from loclin.engine.data import check_indices, is_sparse
 
 # One chunk of larger features would flatten what a stream has learned from those before.
 _MOST_GROWTH = 1e6
@@ -61,18 +61,15 @@ def check_n_jobs(n_jobs: Any) -> None:
             raise ValueError("n_jobs=0 is not valid; use None, 1 or more, or -1 for all.")
 
 
-def check_indices(X: Any) -> None:
+def _check_given(X: Any) -> None:
     """Raise ValueError where a sparse X has indices outside of it: loops would follow them."""
-    if is_sparse(X) and X.format in ("csr", "csc", "bsr"):
-        try:
-            X.check_format(full_check=True)
-            if (np.diff(X.indptr) < 0).any():  # with no values at all, that is not checked
-                raise ValueError("indptr falls")
-        except ValueError as error:
-            raise ValueError(
-                f"X is no valid sparse matrix: {error}. Build it anew, for example from its rows, "
-                "columns and values (scipy.sparse.coo_array)."
-            ) from error
+    try:
+        check_indices(X, "X")
+    except ValueError as error:
+        raise ValueError(
+            f"{error} Build it anew, for example from its rows, columns and values "
+            "(scipy.sparse.coo_array)."
+        ) from error
 
 
 def canonical(X: Any) -> Any:
@@ -95,13 +92,13 @@ def canonical(X: Any) -> Any:
 
 def read_rows(model: Any, X: Any, **options: Any) -> Any:
     """Return rows as loops take them, checked as `validate_data` does with these options."""
-    check_indices(X)
+    _check_given(X)
     return canonical(validate_data(model, X, **_READ | options))
 
 
 def read_labelled_rows(model: Any, X: Any, y: Any, **options: Any) -> tuple[Any, NDArray[Any]]:
     """Return rows in the same way, and their labels."""
-    check_indices(X)
+    _check_given(X)
     X, y = validate_data(model, X, y, **_READ | options)
     return canonical(X), y
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,7 +12,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 
-from loclin.engine.data import Floats, Labels, Matrix, is_sparse
+from loclin.engine.data import Floats, Labels, Matrix, check_indices, is_sparse
 from loclin.fitting.checks import canonical
 
 # With fewer nonzeros a row than this part of its codes, only those models are scored.
@@ -79,6 +80,12 @@ def encode(coding: Any, X: Matrix) -> Any:
         if belongs_to_classes(coding):
             return coding.transform_by_class(X).astype(X.dtype, copy=False)
         codes = coding.transform(X)
+    if codes.ndim != 2 or codes.shape[0] != X.shape[0]:
+        raise ValueError(
+            f"coding={coding!r} gives codes of shape {codes.shape} for {X.shape[0]} rows."
+        )
+    if not type(coding).__module__.startswith("loclin."):  # of others, indices may be any
+        check_indices(codes, f"What coding={coding!r} gives")
     if not is_sparse(codes):
         return np.ascontiguousarray(codes, dtype=X.dtype)
     if codes.nnz > _DENSE * np.prod(codes.shape, dtype=float):
@@ -103,6 +110,12 @@ class Views:
     coding: Any
     linear: bool
     multiplier: float = 1.0
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if self.multiplier <= 0:
+            return f"multiplier is {self.multiplier}, but should be positive"
+        sees = sizes.get("d") if self.linear else 1
+        return None if sizes.get("p", sees) == sees else "linear is not what the models are"
 
     def of_models(self, X: Matrix) -> Any:
         """Rows as the models see them."""

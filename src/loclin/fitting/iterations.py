@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from loclin.engine.data import Rows, is_sparse
 from loclin.engine.procedure import Change, Descent, FittedModel, LocalModels, StreamProcedure
 from loclin.engine.scores import winners
+from loclin.engine.shapes import Size, Within
 from loclin.engine.warned import warn
 from loclin.fitting.rows import in_rounds
 from loclin.fitting.targets import share_right
@@ -123,6 +124,8 @@ class Wrapped(Descent, StreamProcedure):
     inner : Procedure or StreamProcedure
     """
 
+    inner: Any
+
     def __init__(self, inner: Any) -> None:
         self.inner = inner
 
@@ -176,6 +179,9 @@ class Constants(Wrapped):
     n_features : int
         Of the rows, of which the models see nothing.
     """
+
+    inner: Annotated[Any, Within(p="1")]
+    n_features: Annotated[int, Size("d")]
 
     def __init__(self, inner: Any, n_features: int) -> None:
         super().__init__(inner)

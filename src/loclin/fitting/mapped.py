@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
 from loclin.engine.procedure import FittedModel
+from loclin.engine.shapes import Shape
 from loclin.fitting.iterations import Wrapped
 
 # Rows with a mean squared norm between these are learned from as they are: those of unit norm are,
@@ -82,7 +83,7 @@ class LinearMap(NamedTuple):
     """
 
     multiplier: float = 1.0
-    root: Floats | None = None
+    root: Annotated[Floats | None, Shape("d | d d")] = None
 
     @property
     def is_plain(self) -> bool:
@@ -123,6 +124,8 @@ class Mapped(Wrapped):
     inner : Procedure or StreamProcedure
     linear_map : LinearMap
     """
+
+    linear_map: LinearMap
 
     def __init__(self, inner: Any, linear_map: LinearMap) -> None:
         super().__init__(inner)

@@ -11,13 +11,14 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse, mean_squared_norm
+from loclin.engine.shapes import Shape
 from loclin.engine.streams import share_of_last
 from loclin.engine.threads import side_by_side
 from loclin.engine.warned import quiet
@@ -220,7 +221,7 @@ class StreamedMetric(NamedTuple):
 
     n_next: int
     n_averaged: int = 0
-    moments: Floats | None = None
+    moments: Annotated[Floats | None, Shape("z z", np.float64)] = None  # z = m, or s m
 
     def after(self, codes: Any, weights: Floats) -> StreamedMetric:
         """Take in the codes of some more rows."""

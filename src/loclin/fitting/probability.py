@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils.metaestimators import available_if
 
 from loclin.engine.data import Floats, Labels, Rows
+from loclin.engine.shapes import Shape
 from loclin.engine.threads import side_by_side
 from loclin.engine.warned import quiet
 from loclin.fitting.atomic import snapshot
@@ -282,7 +283,8 @@ class Probabilities:
     """What a classifier with scores says of their probabilities."""
 
     calibrate: bool = True  # is a temperature found
-    temperature_: float | NDArray[np.float64] | None  # None: the fit has found none
+    # None: the fit has found none
+    temperature_: float | Annotated[NDArray[np.float64], Shape("c", np.float64)] | None
     smoothing_: float
 
     @abstractmethod

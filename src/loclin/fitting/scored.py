@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Annotated, Any
 
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
 from loclin.engine.scores import difference, winners
+from loclin.engine.shapes import Shape, Size
 from loclin.fitting.atomic import snapshot
 from loclin.fitting.probability import Probabilities
 
@@ -16,7 +17,9 @@ from loclin.fitting.probability import Probabilities
 class Scored(Probabilities, ClassifierMixin):
     """A classifier by scores, of dense or sparse rows; `_scores_of` supplies them."""
 
-    classes_: NDArray[Any]
+    classes_: Annotated[NDArray[Any], Shape("c", None)]
+    n_features_in_: Annotated[int, Size("d")]
+    feature_names_in_: Annotated[NDArray[Any], Shape("d", None)]
 
     @abstractmethod
     def _scores_of(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
@@ -48,12 +51,20 @@ class Scored(Probabilities, ClassifierMixin):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        found = winners(self._scores_of(X, ranks=True), self._multilabel)
+        found = winners(self._checked(self._scores_of(X, ranks=True)), self._multilabel)
         return found if self._multilabel else self.classes_[found]
 
     def _decisions(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
         """Scorers to decisions, on axis 1: several labels have one scorer each."""
+        self._checked(by_scorer)
         return by_scorer if self._multilabel else difference(by_scorer, len(self.classes_))
+
+    def _checked(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
+        """Return what scorers say, if they are those of the classes."""
+        s, c = by_scorer.shape[1], len(self.classes_)
+        if s not in (c, 1) or (s == 1 and c != 2):
+            raise ValueError(f"There are {s} scorers, but {c} classes. Fit the model again.")
+        return by_scorer
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
-from typing import Any
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from loclin.engine.procedure import Procedure
+from loclin.engine.data import Floats
+from loclin.engine.procedure import FittedModel, LocalModels, Procedure, StreamProcedure
+from loclin.engine.shapes import Shape, Within
 from loclin.fitting.begun import Begun
+from loclin.fitting.checks import check_shared_parameters
+from loclin.fitting.consistent import wrong_with
 from loclin.fitting.iterations import Plateau, end_of
 
 
 class Stored(Begun):
-    """An estimator whose weights of sparse rows stay feature by feature in pickles and files."""
+    """What a classifier keeps of a fit or a stream, for those that go on.
+
+    In pickles and files, weights of sparse rows stay feature by feature.
+    """
+
+    feature_weights_: Annotated[Floats, Shape("d", np.floating)]
+    metric_: Annotated[Floats, Shape("d d", np.floating)]
+    n_iter_: int
+    objective_: list[float]
+    validation_scores_: list[float]
+    _fitted_models: ClassVar[tuple[type[FittedModel], ...]] = (LocalModels,)  # that it may have
+    _adopted: frozenset[str] = frozenset()  # attributes that the fitted model has set
+    _units: Mapping[str, int] = MappingProxyType({})  # of those of them that have one
+    _kept: Any = None  # what a fit that goes on needs besides the attributes
+    _stream: Annotated[StreamProcedure | None, Within(p="d")] = None  # p: what models see
+    _unfinished: np.random.Generator | None = None  # of a fit that a checkpoint has cut off
+    _split_seed: int | None = None  # of its rows held out
+
+    def _check_shared_parameters(self) -> None:
+        check_shared_parameters(self)
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        return wrong_with(self, sizes)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickles."""

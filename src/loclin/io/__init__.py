@@ -25,6 +25,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 
 import loclin
+from loclin.fitting.consistent import check_consistent
 from loclin.io._classes import Classes, Refused, Trusted
 from loclin.io._decode import Decoder
 from loclin.io._encode import Encoder
@@ -87,6 +88,7 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[Trusted]
     """
     if not isinstance(model, BaseEstimator):
         raise ValueError(f"model={model!r} is not valid; give an estimator.")
+    check_consistent(model)
     with replaced(path) as file, ZipFile(file, "w", ZIP_STORED) as archive:
         try:
             node = Encoder(archive, Classes(trusted)).node(model)
@@ -170,6 +172,7 @@ def _model(content: bytes, classes: Classes) -> Any:
         survey = Survey(tree["model"], len(text), _arrays(archive))
         _refuse_unknown(survey.names, classes)
         model = Decoder(archive, classes).value(tree["model"])
+        check_consistent(model)
     if not isinstance(model, BaseEstimator):
         raise Refused("holds no estimator. Save a model with loclin.io.save.")
     return model

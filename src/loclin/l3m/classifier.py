@@ -26,7 +26,7 @@ from loclin.fitting.strength import check_strength
 from loclin.fitting.targets import n_scorers
 from loclin.fitting.trials import Trial
 from loclin.l3m.convex import ConvexFit, Problem
-from loclin.l3m.models import RegionalModels
+from loclin.l3m.models import ConvexModels, OnlineModels, PartitionedModels, RegionalModels
 from loclin.l3m.online import Online, OnlineFit, OnlineRun, OnlineStream, Settings, Sums
 from loclin.l3m.outputs import Vector, block_products, occurring_columns
 from loclin.l3m.refined import (
@@ -177,6 +177,7 @@ class L3MClassifier(LocallyLinearClassifier):
     _scores_tell_finite = True
     _multiplies_features = True
     _fits_may_change = frozenset({"eta0"})
+    _fitted_models = (PartitionedModels, OnlineModels, ConvexModels)
     _alpha_unit = 0.4  # by cross-validation (docs/notes/l3m.md)
 
     def __init__(
@@ -221,8 +222,8 @@ class L3MClassifier(LocallyLinearClassifier):
         self.verbose = verbose
 
     n_regions_: int
-    partition_coef_: NDArray[np.floating]  # shape: (n_regions, d)
-    partition_intercept_: NDArray[np.floating]  # shape: (n_regions,)
+    partition_coef_: NDArray[np.floating]
+    partition_intercept_: NDArray[np.floating]
 
     def _check_parameters(self) -> None:
         if self.n_regions is not None and self.n_regions != "auto":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loclin.engine.procedure import LocalModels
+from loclin.engine.shapes import Shape, Size
 
 
 class RegionalModels(NamedTuple):
@@ -26,9 +27,9 @@ class PartitionedModels(LocalModels):
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "partition_coef": 1}
 
-    n_regions: int
-    partition_coef: NDArray[np.floating]  # shape: (r, d)
-    partition_intercept: NDArray[np.floating]  # shape: (r,)
+    n_regions: Annotated[int, Size("m")]
+    partition_coef: Annotated[NDArray[np.floating], Shape("m d")]
+    partition_intercept: Annotated[NDArray[np.floating], Shape("m")]
 
     @classmethod
     def of(cls, models: RegionalModels, alpha: float, **more: Any) -> Self:
@@ -49,7 +50,7 @@ class PartitionedModels(LocalModels):
 class ConvexModels(PartitionedModels):
     """Models of the convex program."""
 
-    constraint_rows: NDArray[np.intp]  # shape: (r - 1,)
+    constraint_rows: Annotated[NDArray[np.intp], Shape("m-1", np.integer)]
     dual_gap: float
 
 
@@ -57,5 +58,5 @@ class ConvexModels(PartitionedModels):
 class OnlineModels(PartitionedModels):
     """Models of the online algorithm, after `t` rows."""
 
-    constraint_rows: NDArray[np.intp]  # shape: (r - 1,)
+    constraint_rows: Annotated[NDArray[np.intp], Shape("m-1", np.integer)]
     t: int

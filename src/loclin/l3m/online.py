@@ -8,8 +8,9 @@ learns a row, over about the last thousand) is the model.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy, deepcopy
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from loclin.engine.losses import Loss
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.rows import as_models, compiled_form, weights_for
 from loclin.engine.schedule import auto_alpha
+from loclin.engine.shapes import Shape, Size
 from loclin.engine.threads import side_by_side
 from loclin.l3m.models import OnlineModels, RegionalModels
 from loclin.l3m.online_kernels import Functions, Program, Progress, online_pass
@@ -28,8 +30,8 @@ from loclin.l3m.online_kernels import Functions, Program, Progress, online_pass
 class Settings(NamedTuple):
     """What the runs have in common."""
 
-    n_regions: int
-    n_scorers: int
+    n_regions: Annotated[int, Size("m")]
+    n_scorers: Annotated[int, Size("s")]
     margin: float
     loss: Loss
 
@@ -45,13 +47,21 @@ class OnlineRun:
     rng : Generator
     """
 
+    settings: Settings
+    rng: np.random.Generator
+    points: Annotated[Any, Shape("m-1 d")]
+    constrained: Annotated[NDArray[np.intp], Shape("m-1", np.integer)]
+    is_sparse: Annotated[bool, Size("sparse", own=True)]
+    functions: Functions
+    progress: Progress
+
     def __init__(self, rows: Rows, settings: Settings, rng: np.random.Generator) -> None:
         self.settings, self.rng = settings, rng
         X, r = rows.X, settings.n_regions
         n_local = r * settings.n_scorers
         some = rng.choice(X.shape[0], r - 1, replace=False)
         self.points, self.constrained = X[some], rows.places(some)
-        self.is_sparse: bool = sparse.issparse(X)
+        self.is_sparse = bool(sparse.issparse(X))
         self.functions = Functions(
             weights_for(X, n_local),
             np.zeros(n_local, X.dtype),
@@ -118,8 +128,14 @@ class Online:
         Runs that learn at once.
     """
 
+    runs: list[OnlineRun]
+    n_jobs: int | None
+
     def __init__(self, runs: list[OnlineRun], n_jobs: int | None) -> None:
         self.runs, self.n_jobs = runs, n_jobs
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        return None if self.runs else "runs are none"
 
     @property
     def products(self) -> float:
@@ -207,6 +223,12 @@ class OnlineStream(StreamProcedure):
     eta0 : float
         See `OnlineFit`.
     """
+
+    online: Online
+    alpha_unit: float
+    eta0: float
+    alpha: float
+    sums: Sums
 
     def __init__(self, online: Online, sums: Sums, alpha_unit: float, eta0: float) -> None:
         self.online = online

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from loclin.engine.rows import (
     score,
     squared_norm,
 )
+from loclin.engine.shapes import Shape
 from loclin.engine.targets import sign_of
 from loclin.l3m.kernels import HINGE, LOGISTIC, check_loss
 
@@ -30,10 +31,12 @@ class Functions(NamedTuple):
     Weights are transposed for sparse rows.
     """
 
-    F: NDArray[np.floating]  # of the classifiers; shape: (r s, d), or (d, r s)
-    f: NDArray[np.floating]  # their intercepts; shape: (r s,)
-    G: NDArray[np.floating]  # of the partition; shape: (r, d), or (d, r)
-    g: NDArray[np.floating]  # its intercepts; shape: (r,)
+    # of the classifiers of m regions, and their intercepts
+    F: Annotated[NDArray[np.floating], Shape("m*s d", sparse="d m*s", looped=True)]
+    f: Annotated[NDArray[np.floating], Shape("m*s", looped=True)]
+    # of the partition, and its intercepts
+    G: Annotated[NDArray[np.floating], Shape("m d", sparse="d m", looped=True)]
+    g: Annotated[NDArray[np.floating], Shape("m", looped=True)]
 
 
 class Progress(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
@@ -19,7 +20,7 @@ from loclin.fitting.descent import learning_fit, learning_stream
 from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
-from loclin.ldkl.tree import LearnedTree, path_codes, starting_tree
+from loclin.ldkl.tree import LearnedTree, TreeModels, path_codes, starting_tree
 
 _STREAM_PASS = 1000  # rows of a stream that count as a pass while its tree hardens
 _LEAF_ROWS, _LEAST, _MOST = 100, 3, 5  # of depth="auto"
@@ -160,6 +161,7 @@ class LDKLClassifier(LocallyLinearClassifier):
 
     _multiplies_features = True
     _fits_may_change = frozenset({"annealing", "tree_lr", "tree_penalty"})
+    _fitted_models = (TreeModels,)
 
     def __init__(
         self,
@@ -222,6 +224,11 @@ class LDKLClassifier(LocallyLinearClassifier):
         check_option("loss", self.loss, losses_for("descent"))
         check_strength("alpha", self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if self._is_fitted() and sizes["m"] + 1 != 2 << min(max(self.depth_, 0), 64):
+            return f"depth_ is {self.depth_}, but there are {sizes['m']} nodes"
+        return None
 
     def _stream_refusal(self) -> None:
         """Every parameter leaves a way to learn from a stream."""

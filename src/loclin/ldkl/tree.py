@@ -13,8 +13,9 @@ The hardness grows until paths are hard.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +26,8 @@ from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.jit import read_only
 from loclin.engine.linear_outputs import LearnedOutputs
 from loclin.engine.rows import compiled_form
+from loclin.engine.scores import check_models
+from loclin.engine.shapes import Shape
 from loclin.ldkl.kernels import MovingTree, walk
 
 # Of gates whose answers have a deviation near 1: where training begins, and where paths are hard.
@@ -40,10 +43,10 @@ class TreeModels(DescentModels):
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "tree_coef": 1}
 
     depth: int
-    tree_coef: Floats  # shape: (m // 2 + m, d)
-    tree_intercept: Floats  # shape: (m // 2 + m,)
+    tree_coef: Annotated[Floats, Shape("m//2+m d")]
+    tree_intercept: Annotated[Floats, Shape("m//2+m")]
     hardness: float
-    history: Floats  # shape: (m // 2 + m,)
+    history: Annotated[Floats, Shape("m//2+m", np.float64)]
 
 
 def path_codes(X: Matrix, U: Floats, c: Floats) -> sparse.csr_matrix:
@@ -56,6 +59,9 @@ def path_codes(X: Matrix, U: Floats, c: Floats) -> sparse.csr_matrix:
         Gates of the inner nodes, then features of all, and their constants.
     """
     n, m = X.shape[0], nodes_of(c)
+    check_models(X, U[None], c[None])
+    if len(c) != m // 2 + m or m & (m + 1):  # nodes of a tree are one less than a power of two
+        raise ValueError(f"{len(c)} gates and features are no tree. Load or fit the model again.")
     codes = empty_codes(n, m.bit_length(), X.dtype)
     rows = np.arange(n, dtype=np.int32)
     walk(compiled_form(X), rows, read_only(U), read_only(c), codes, rows)
@@ -73,8 +79,12 @@ class LearnedTree(LearnedOutputs):
     `n_soft` rows from its start, paths are hard.
     """
 
-    hardness = SOFTEST
-    n_soft = math.inf
+    hardness: float = SOFTEST
+    n_soft: float | int = math.inf
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        n_outputs, m = len(self.c), sizes.get("m", nodes_of(self.c))
+        return None if n_outputs == m // 2 + m else f"c has {n_outputs} numbers, for {m} nodes"
 
     def codes(self, Z: Matrix) -> sparse.csr_matrix:
         """Codes of rows, by the tree as it stands, with hard paths."""

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from loclin.codings import SoftAssignmentCoding
+from loclin.engine.averaging import DescentModels
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
-from loclin.engine.dual import DualFit, dual_problems
+from loclin.engine.dual import DualFit, DualModels, dual_problems
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.rounds import Rounds
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
+from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import (
@@ -207,6 +210,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
+    _fitted_models = (DescentModels, DualModels)
+    _kept: list[Annotated[NDArray[np.float64], Shape("n | n s", np.float64)]] | None = None
     _fitted_weights: str | None = None  # of the fit; files of earlier versions have none
 
     def __init__(

@@ -23,7 +23,14 @@ from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.targets import n_scorers
 from loclin.fitting.trials import Trial
-from loclin.lmkl.gates import Alternation, LearnedGates, gate_codes, solved
+from loclin.lmkl.gates import (
+    AlternatedModels,
+    Alternation,
+    GatedModels,
+    LearnedGates,
+    gate_codes,
+    solved,
+)
 
 _MODELS = 20  # by default, of enough rows
 
@@ -144,6 +151,7 @@ class LMKLClassifier(LocallyLinearClassifier):
 
     _multiplies_features = True
     _fits_may_change = frozenset({"gate_lr"})
+    _fitted_models = (GatedModels, AlternatedModels)
 
     def __init__(
         self,

@@ -9,9 +9,9 @@ gates ``V`` (m, d), ``v0`` (m,),
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
@@ -22,6 +22,7 @@ from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualFit, DualModels
 from loclin.engine.linear_outputs import LearnedOutputs
 from loclin.engine.procedure import Procedure
+from loclin.engine.shapes import Shape
 from loclin.engine.targets import signs_of
 from loclin.lmkl.kernels import MovingGates
 
@@ -34,9 +35,9 @@ class GatedModels(DescentModels):
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "gate_coef": 1}
 
-    gate_coef: Floats  # shape: (m, d)
-    gate_intercept: Floats  # shape: (m,)
-    history: Floats  # shape: (m,)
+    gate_coef: Annotated[Floats, Shape("m d")]
+    gate_intercept: Annotated[Floats, Shape("m")]
+    history: Annotated[Floats, Shape("m", np.float64)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +46,8 @@ class AlternatedModels(DualModels):
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "gate_coef": 1}
 
-    gate_coef: Floats  # shape: (m, d)
-    gate_intercept: Floats  # shape: (m,)
+    gate_coef: Annotated[Floats, Shape("m d")]
+    gate_intercept: Annotated[Floats, Shape("m")]
 
 
 def gate_codes(X: Matrix, V: Floats, v0: Floats) -> Floats:
@@ -66,6 +67,10 @@ def solved(fit: DualFit) -> DualFit:
 
 class LearnedGates(LearnedOutputs):
     """Gates that are learned with the models, by their own steps."""
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        n_gates, m = len(self.c), sizes.get("m", len(self.c))
+        return None if n_gates == m else f"c has {n_gates} gates, for {m} models"
 
     def codes(self, Z: Matrix) -> Floats:
         """Codes of rows, by the gates as they stand."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.schedule import auto_alpha
+from loclin.engine.shapes import Shape
 from loclin.engine.targets import signs_of
 from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic, snapshot
@@ -30,6 +31,7 @@ from loclin.fitting.checks import (
     read_labelled_rows,
     read_rows,
 )
+from loclin.fitting.consistent import wrong_with_classes
 from loclin.fitting.iterations import Plateau
 from loclin.fitting.rows import weighed
 from loclin.fitting.scored import Scored
@@ -118,6 +120,14 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
     """
 
     _multilabel = calibrate = False
+    gate_coef_: Annotated[Floats, Shape("k d", np.float64)]
+    gate_intercept_: Annotated[Floats, Shape("k", np.float64)]
+    X_: Annotated[Any, Shape("n d", np.float64)]
+    dual_coef_: Annotated[Floats, Shape("s n", np.float64)]
+    intercept_: Annotated[Floats, Shape("s", np.float64)]
+    alpha_: float
+    objective_: list[float]
+    n_iter_: int
 
     def __init__(
         self,
@@ -203,6 +213,13 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
                          hint='or "scale"')  # fmt: skip
         check_number("max_iter", self.max_iter, Integral, low=1)
         check_number("tol", self.tol, low=0, open_low=True, open_high=True)
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if not hasattr(self, "dual_coef_"):
+            return None
+        if sizes["k"] != len(self.kernels):
+            return f"there are gates of {sizes['k']} kernels, but {len(self.kernels)} kernels"
+        return wrong_with_classes(self, sizes, False)
 
     def _learn(self, rows: Rows, kernels: list[Floats]) -> tuple[Floats, SVMs]:
         """Return the gates' weights, (1 + d, n_kernels), and the SVMs on the combined kernel."""

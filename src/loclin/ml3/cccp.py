@@ -11,7 +11,8 @@ convex problem that remains (equation 13).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from loclin.engine.data import Floats, Labels, Matrix
 from loclin.engine.iterates import Progress
 from loclin.engine.losses import loss_value
 from loclin.engine.rows import compiled_form
+from loclin.engine.shapes import Size
 from loclin.ml3.kernels import PassSettings, cccp_pass, freeze_codes
 from loclin.projections import dual_exponent
 
@@ -35,7 +37,7 @@ class CCCPSettings(NamedTuple):
     """
 
     alpha: float
-    n_models: int
+    n_models: Annotated[int, Size("m")]
     p: float
     loss: int
     batch_size: int
@@ -89,8 +91,15 @@ class CCCP(AveragedWeights):
     settings : CCCPSettings
     """
 
+    settings: CCCPSettings
+
     def __init__(self, X: Matrix, n_classes: int, settings: CCCPSettings) -> None:
         super().__init__(X, n_classes, settings.n_models, settings)
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if sizes.get("c", self.n_scorers) != self.n_scorers:
+            return f"n_scorers is {self.n_scorers}, but there are {sizes['c']} classes"
+        return None
 
     @property
     def products(self) -> float:

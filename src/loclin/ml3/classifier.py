@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from loclin.anchors import distinct_centres
+from loclin.engine.averaging import DescentModels, check_n_models
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.rounds import Rounds
@@ -200,6 +201,7 @@ class ML3Classifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
+    _fitted_models = (DescentModels,)
     _learns_codes = True
     _end_of_rounds = EndOfRounds(patience=2)
     _p: float | None = None  # of the fit; files of earlier versions have none
@@ -271,6 +273,12 @@ class ML3Classifier(LocallyLinearClassifier):
         check_flag("revive", self.revive)
         check_flag("penalize_intercept", self.penalize_intercept)
 
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if self._is_fitted() and sizes["s"] != sizes["c"]:
+            return f"there are models of {sizes['s']} classes, but {sizes['c']} classes"
+        p = self.p if self._p is None else self._p
+        return None if p >= 1 else f"_p is {p}, but should be at least 1"
+
     def _stream_refusal(self) -> None:
         """Every parameter leaves a way to learn from a stream."""
 
@@ -292,6 +300,8 @@ class ML3Classifier(LocallyLinearClassifier):
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> CCCPFit:
         n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
         alpha = self._strength(norm2, n)
+        if continued:
+            check_n_models(self.n_models, self.local_coef_)  # before memory is taken
         solver = CCCP(rows.X, len(self.classes_), self._settings(alpha, n))
         rounds = rounds_of(self, rows, rng, continued=continued, as_pass=_AS_PASS)
         schedule = step_offset(alpha, norm2, starting_eta0(self, n, _FIRST_STEP)), float(self.s0)
@@ -328,9 +338,12 @@ class ML3Classifier(LocallyLinearClassifier):
         return codes_of
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> CCCPStream:
+        continued = self._is_fitted()
+        if continued:
+            check_n_models(self.n_models, self.local_coef_)  # before memory is taken
         solver = CCCP(rows.X, len(self.classes_), self._settings(1.0, len(rows.y)))
         stream = CCCPStream(solver, rng)
-        if self._is_fitted():
+        if continued:
             solver.set_models(self.local_coef_, self.local_intercept_)
             stream.follow(self.alpha_, self.t_)
         return stream

@@ -87,6 +87,8 @@ class CCCPStream(Stream):
     codes. The first rows, before the models mean anything, get random codes.
     """
 
+    solver: CCCP
+
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from the rows; return the objective over them."""
         self.solver.settings = self.solver.settings._replace(batch_size=batch_size)

@@ -12,8 +12,9 @@ own, which AdaGrad measures: ``rate / sqrt(sum of squared gradient lengths)``, o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -24,6 +25,7 @@ from loclin.engine.coders import Coder, room_for_codes
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse
 from loclin.engine.procedure import Change, Descent, StreamProcedure
 from loclin.engine.rows import compiled_form
+from loclin.engine.shapes import Shape, Size, Within
 from loclin.engine.threads import side_by_side
 from loclin.fitting.encode import encode
 from loclin.sapl.kernels import MovingAnchors
@@ -38,9 +40,9 @@ class AnchoredModels(DescentModels):
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "anchors": -1, "bandwidth": 2}
 
-    anchors: Floats  # shape: (m, d)
-    bandwidth: float | Floats
-    history: Floats  # shape: (m + 1,), and features that are stretched
+    anchors: Annotated[Floats, Shape("m d | s m d")]
+    bandwidth: float | Annotated[Floats, Shape("s", np.float64)]
+    history: Annotated[Floats, Shape("h | s h", np.float64)]  # of anchors, bandwidth, stretches
 
 
 class LearnedAnchors(Coder):
@@ -65,16 +67,22 @@ class LearnedAnchors(Coder):
     """
 
     scores_all_models = False
+    learned = ("V", "bandwidth")
     moving = (("V", -1), ("bandwidth", 2))
     first_bandwidth: float = np.inf  # where a stream's file has none, as of the next two
     stretch_lr: float = 0.0
     n_stretched: int = 0
-    sum_V: Floats
-    sum_log_bandwidth: Floats
+    V: Annotated[Floats, Shape("m d", looped=True)]
+    n_neighbors: Annotated[int, Size("k")]
+    bandwidth: Annotated[Floats, Shape("1", np.float64, looped=True)]
+    rates: Annotated[Floats, Shape("2", np.float64)]
+    history: Annotated[Floats, Shape("h", np.float64, looped=True)]
+    sum_V: Annotated[Floats, Shape("m d", looped=True, empty=True)]
+    sum_log_bandwidth: Annotated[Floats, Shape("1", np.float64, looped=True)]
 
     def __init__(self, coding: SoftAssignmentCoding, dtype: DTypeLike, anchor_lr: float,
                  bandwidth_lr: float, stretch_lr: float, n_at_rest: int) -> None:  # fmt: skip
-        self.V: Floats = coding.anchors_.astype(dtype, order="C", copy=True)
+        self.V = coding.anchors_.astype(dtype, order="C", copy=True)
         self.n_neighbors = min(coding.n_neighbors, len(self.V))
         self.bandwidth = np.array([coding.bandwidth_])
         self.rates = np.array([anchor_lr / np.sqrt(coding.bandwidth_), bandwidth_lr])
@@ -84,6 +92,14 @@ class LearnedAnchors(Coder):
         self.history = np.zeros(len(self.V) + 1 + self.n_stretched)
         self.n_at_rest = n_at_rest
         self.forget_average()
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        m, d = self.V.shape
+        if self.n_neighbors > m:
+            return f"n_neighbors is {self.n_neighbors}, but there are {m} anchors"
+        if self.n_stretched not in (0, d) or len(self.history) != m + 1 + self.n_stretched:
+            return f"history has shape {self.history.shape}, but there are {m} anchors"
+        return None
 
     def follow(self, history: Floats) -> Self:
         """Go on with the steps of an earlier fit; stretch features only if it did."""
@@ -180,9 +196,16 @@ class ByScorer(Descent, StreamProcedure):
     """
 
     gap = None  # the procedure knows none
+    parts: Annotated[list[Any], Within(s="1")]
+    n_jobs: int | None
 
     def __init__(self, parts: list[Any], n_jobs: int | None) -> None:
         self.parts, self.n_jobs = parts, n_jobs
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if len(self.parts) != sizes.get("c", len(self.parts)) or not self.parts:
+            return f"parts are {len(self.parts)}, but there are {sizes.get('c', 'some')} classes"
+        return None
 
     @property
     def products(self) -> float:
@@ -226,3 +249,26 @@ class ByScorer(Descent, StreamProcedure):
 def one_against_rest(y: Labels, k: int) -> Labels:
     """Labels of scorer k's own problem: 1 for its class, 0 for the rest."""
     return (y == k).astype(np.int32)
+
+
+def wrong_with_anchors(model: Any, sizes: Mapping[str, int]) -> str | None:
+    """Tell what is wrong with the anchors of a fitted classifier; None if nothing is.
+
+    Parameters
+    ----------
+    model : SAPLClassifier
+    sizes : dict
+        What letters stand for, see `engine.described`.
+    """
+    m, by_scorer = sizes["m"], model.anchors_.ndim == 3
+    if sizes["k"] > m:
+        return f"_n_neighbors is {sizes['k']}, but there are {m} anchors"
+    if model._begun.get("weights") not in ("linear", "constant"):
+        return "_begun does not tell the weights"
+    if [np.ndim(model.bandwidth_), model.history_.ndim - 1] != [by_scorer] * 2:
+        return "bandwidth_ and history_ are not those of as many sets of anchors"
+    if sizes["h"] not in (m + 1, m + 1 + sizes["d"]):
+        return f"history_ has shape {model.history_.shape}, but there are {m} anchors"
+    if by_scorer and sizes["s"] != sizes["c"]:
+        return f"anchors_ are of {sizes['s']} classes, but there are {sizes['c']}"
+    return None

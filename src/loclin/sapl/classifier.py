@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -16,6 +17,7 @@ from loclin.engine.losses import losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream
+from loclin.engine.shapes import Size
 from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
@@ -31,6 +33,7 @@ from loclin.sapl.anchors import (
     ByScorer,
     LearnedAnchors,
     one_against_rest,
+    wrong_with_anchors,
 )
 from loclin.sapl.growth import enough_anchors
 
@@ -201,6 +204,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
+    _fitted_models = (AnchoredModels,)
     _learns_codes = True
     _fits_may_change = frozenset({"anchor_lr"})
     _end_of_rounds = EndOfRounds(share=2.5, averaged=8)
@@ -263,9 +267,10 @@ class SAPLClassifier(LocallyLinearClassifier):
         self.verbose = verbose
 
     alpha_: float
-    n_anchors_: int
     t_: int
     history_: Floats
+    n_anchors_: Annotated[int, Size("m")]
+    _n_neighbors: Annotated[int, Size("k")]
 
     def _check_parameters(self) -> None:
         if self.n_anchors is not None and self.n_anchors != "auto":
@@ -285,6 +290,9 @@ class SAPLClassifier(LocallyLinearClassifier):
         check_number("eta0", self.eta0, low=0, open_low=True)
         check_flag("share_anchors", self.share_anchors)
         check_flag("penalize_intercept", self.penalize_intercept)
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        return wrong_with_anchors(self, sizes) if self._is_fitted() else None
 
     def _stream_refusal(self) -> str | None:
         if self.n_anchors != "auto":

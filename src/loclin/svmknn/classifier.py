@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import clipped
 from loclin.engine.data import Floats, Matrix, is_sparse
+from loclin.engine.shapes import Shape, Size
 from loclin.engine.targets import signs_of
 from loclin.engine.threads import threads_for
 from loclin.engine.warned import warn
@@ -28,6 +29,7 @@ from loclin.fitting.checks import (
     read_labelled_rows,
     read_rows,
 )
+from loclin.fitting.consistent import wrong_with_classes
 from loclin.fitting.probability import smoothing_of, temperature_of
 from loclin.fitting.rows import weighed
 from loclin.fitting.scored import Scored
@@ -135,6 +137,10 @@ class SVMKNNClassifier(Scored, BaseEstimator):
     """
 
     _multilabel = False
+    X_: Annotated[Any, Shape("n d")]
+    y_: Annotated[NDArray[np.integer], Shape("n", np.integer)]
+    weights_: Annotated[Floats, Shape("n", np.float64)]
+    n_neighbors_: Annotated[int, Size("k")]
 
     def __init__(
         self,
@@ -252,6 +258,13 @@ class SVMKNNClassifier(Scored, BaseEstimator):
                          hint='or "scale"')  # fmt: skip
         check_number("tol", self.tol, low=0, open_low=True, open_high=True)
         check_n_jobs(self.n_jobs)
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if not hasattr(self, "X_"):
+            return None
+        if sizes["k"] > sizes["n"]:
+            return f"n_neighbors_ is {sizes['k']}, but there are {sizes['n']} rows"
+        return wrong_with_classes(self, sizes, False)
 
     def _nearest(self, rows: Matrix, k: int) -> NDArray[np.intp]:
         if not hasattr(self, "_index"):

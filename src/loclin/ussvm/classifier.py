@@ -27,7 +27,7 @@ from loclin.fitting.trials import Trial
 from loclin.ussvm.checks import check_n_nonzero, check_new_label, dictionary_to_use
 from loclin.ussvm.codes import Penalty, root_mean_square
 from loclin.ussvm.descent import DictionaryDescent, first_atoms
-from loclin.ussvm.procedures import CodesFit, DescentFit, DescentStream, beta_of
+from loclin.ussvm.procedures import MODELS, CodesFit, DescentFit, DescentStream, beta_of
 from loclin.ussvm.solver import Codes, CodeSolver
 
 
@@ -181,13 +181,14 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     """
 
     _takes_indicator = True
+    _fitted_models = MODELS
     _strength_name = "beta"
     _fits_may_change = frozenset(
         {"atom_lr", "beta", "block_iter", "code_lr", "l1_ratio", "positive_weight"}
     )
     _unit: float = 0.0  # of the precomputed features, at the start of the descent
-    dictionary_: NDArray[np.floating]  # shape: (d, A)
-    codes_: sparse.csr_matrix  # shape: (s, A)
+    dictionary_: NDArray[np.floating]
+    codes_: sparse.csr_matrix
 
     def __init__(
         self,

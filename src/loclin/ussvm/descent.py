@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loclin.engine.data import Matrix, Rows, mean_squared_norm
+from loclin.engine.shapes import Shape, Size
 from loclin.engine.targets import signs_of
 from loclin.ussvm.codes import Penalty
 from loclin.ussvm.scaled_atoms import ScaledAtoms
@@ -37,9 +38,11 @@ _FEW = 0.25
 class SquaredGradients:
     """AdaGrad's sums of squared gradients."""
 
-    codes: NDArray[np.floating]  # of each coefficient, shape: (s, A)
-    intercept: NDArray[np.floating]  # shape: (s,)
-    atoms: NDArray[np.floating]  # of each atom, shape: (A,)
+    codes: Annotated[
+        NDArray[np.floating], Shape("s m", np.floating)
+    ]  # of each coefficient of m atoms
+    intercept: Annotated[NDArray[np.floating], Shape("s")]
+    atoms: Annotated[NDArray[np.floating], Shape("m")]
 
     @classmethod
     def zeros(cls, n_scorers: int, n_atoms: int, dtype: np.dtype) -> Self:
@@ -84,6 +87,21 @@ class DictionaryDescent:
     squared_gradients : SquaredGradients, default=None
         Those of a descent that this one continues; they change with it.
     """
+
+    atoms: Annotated[NDArray[np.floating], Shape("m d")]
+    intercept: Annotated[NDArray[np.floating], Shape("s")]
+    u: Annotated[NDArray[np.floating], Shape("s m", np.floating)]
+    v: Annotated[NDArray[np.floating], Shape("s m", np.floating)]
+    unit: float
+    penalty: Penalty
+    code_lr: float
+    atom_lr: float
+    block_iter: Annotated[int, Size("block_iter")]
+    positive_weight: float
+    squared_gradients: SquaredGradients
+    n_batches: int
+    atom_sum: Annotated[NDArray[np.floating], Shape("m d")]
+    n_averaged: int
 
     def __init__(
         self,

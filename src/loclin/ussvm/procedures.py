@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from scipy import sparse
 
 from loclin.engine.data import Rows
 from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
+from loclin.engine.shapes import Shape
 from loclin.engine.targets import signs_of
 from loclin.ussvm.codes import MOST_STEPS
 from loclin.ussvm.descent import DictionaryDescent
@@ -22,8 +24,8 @@ _AUTO_BETA = 0.02
 class SharedAtoms(FittedModel):
     """Codes of the scorers over a dictionary, and the strength of the penalty on them."""
 
-    dictionary: NDArray[np.floating]  # atoms as columns, shape: (d, A)
-    codes: sparse.csr_matrix  # shape: (s, A)
+    dictionary: Annotated[NDArray[np.floating], Shape("d m")]  # atoms as columns
+    codes: Annotated[sparse.csr_matrix, Shape("s m", np.floating)]
     beta: float
 
 
@@ -31,7 +33,8 @@ class SharedAtoms(FittedModel):
 class SolvedSharedAtoms(SharedAtoms):
     """The same, with the codes of problem 3."""
 
-    dual_gap: NDArray[np.float64]  # before `n_nonzero` prunes the codes, shape: (s,)
+    # before `n_nonzero` prunes the codes
+    dual_gap: Annotated[NDArray[np.float64], Shape("s", np.float64, finite=False)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,9 @@ class StreamedSharedAtoms(SharedAtoms):
     """The same, from a stream."""
 
     t: int  # rows seen
+
+
+MODELS = SharedAtoms, SolvedSharedAtoms, StreamedSharedAtoms
 
 
 def beta_of(beta: float | str, factor: float, unit: float, n_samples: int) -> float:
@@ -193,7 +199,13 @@ class DescentStream(StreamProcedure):
         Most rows of a batch.
     """
 
-    factor = 1.0  # of streams in files from before it was chosen
+    factor: float = 1.0  # of streams in files from before it was chosen
+
+    descent: DictionaryDescent
+    rng: np.random.Generator
+    beta: float | str
+    n_nonzero: int | None
+    largest_batch: int
 
     def __init__(
         self,

@@ -1,0 +1,104 @@
+"""Whether what an estimator holds fits together: at load and save, and before it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from loclin.engine.described import check_described
+
+
+def check_consistent(model: Any) -> None:
+    """Raise where an estimator of loclin, the model or one inside it, does not fit together.
+
+    Its parameters are valid; its attributes, and what streams and warm starts keep, are what the
+    classes declare (`engine.described`).
+
+    Parameters
+    ----------
+    model : object
+        An estimator, or what holds some.
+
+    Raises
+    ------
+    ValueError, TypeError
+    """
+    for estimator in estimators_in(model):
+        estimator._check_parameters()
+        if hasattr(estimator, "_check_shared_parameters"):
+            estimator._check_shared_parameters()
+        try:
+            check_described(estimator, thorough=True)
+        except ValueError as error:
+            raise ValueError(f"{type(estimator).__name__}: {error}") from None
+
+
+def estimators_in(model: Any) -> Iterator[Any]:
+    """Yield the estimators of loclin in a model, itself included, each once."""
+    waiting, met = [model], set()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in met or isinstance(value, str | bytes | int | float | None):
+            continue
+        met.add(id(value))
+        if isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list | tuple | set | frozenset):
+            waiting += value
+        elif isinstance(value, np.ndarray):
+            waiting += value.ravel().tolist() if value.dtype == object else []
+        elif hasattr(value, "__dict__") and not isinstance(value, type | ModuleType):
+            waiting += vars(value).values()
+            if isinstance(value, BaseEstimator) and hasattr(value, "_check_parameters"):
+                yield value
+
+
+def wrong_with(classifier: Any, sizes: Mapping[str, int]) -> str | None:
+    """Tell what is wrong with a classifier besides shapes; None if nothing is.
+
+    Parameters
+    ----------
+    classifier : LocallyLinearClassifier
+    sizes : dict
+        What letters stand for, see `engine.described`.
+    """
+    if not classifier._is_fitted():
+        kept = classifier._stream is not None or classifier._unfinished is not None
+        return "there is a stream, but no model" if kept else None
+    found = vars(classifier).keys()
+    lacking = [
+        {f"{field.name}_" for field in fields(models)} - found
+        for models in classifier._fitted_models
+    ]
+    missing = {"classes_", "n_features_in_"} - found | min(lacking, key=len)
+    if missing:
+        return f"{', '.join(sorted(missing))} is missing"
+    if classifier._adopted - found:
+        return f"_adopted names {', '.join(sorted(classifier._adopted - found))}, which is missing"
+    # files of earlier versions have none
+    if classifier._units not in [{}, *(models.units for models in classifier._fitted_models)]:
+        return f"_units is {dict(classifier._units)}, of no model that this class has"
+    if not 0 < classifier._multiplier < np.inf:
+        return f"_multiplier is {classifier._multiplier}, but should be positive"
+    coef = vars(classifier).get("local_coef_")
+    if coef is not None and not all(coef.strides) and (any(coef.strides) or coef.flat[0]):
+        return "local_coef_ is some numbers seen many times"
+    return wrong_with_classes(classifier, sizes, classifier._multilabel)
+
+
+def wrong_with_classes(classifier: Any, sizes: Mapping[str, int], multilabel: bool) -> str | None:
+    """Tell what is wrong with the classes, and with the number s of scorers."""
+    classes, c, s = classifier.classes_, sizes["c"], sizes.get("s", sizes["c"])
+    if not all(one < other for one, other in pairwise(classes)):
+        return f"classes_ are not sorted: {classes}"
+    if c < 2:
+        return "classes_ are fewer than two"
+    if s != c and (multilabel or (s, c) != (1, 2)):
+        return f"there are {s} scorers, but {c} classes"
+    return None
