@@ -1,9 +1,9 @@
-"""What the compiler keeps on disk, by way of Numba's own cache.
+"""What the compiler keeps on disk, by way of Numba's own cache; and the thread it works in.
 
 Numba has no public way to set a cache of one's own: its locators choose a folder, but what fails
-while files there are read or written goes through to the caller, in the middle of a fit. So this
-module alone stands on names of Numba that are not public. Where a Numba lacks one of them, it
-cannot be imported, and `jit` goes without.
+while files there are read or written goes through to the caller, in the middle of a fit. Nor has it
+one to let Ctrl-C through. So this module alone stands on names of Numba that are not public. Where
+a Numba lacks one of them, it cannot be imported, and `jit` goes without.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from hashlib import sha256
 from importlib import metadata
+from threading import current_thread, main_thread
 from typing import Any
 
 from numba import config, njit
@@ -130,3 +132,24 @@ def keep(compiled: Any, function: Callable[..., Any]) -> None:
         compiled._cache = _Cache(function)
     except Exception as error:
         compiled._cache = _NoCache(error)
+
+
+def compile_beside(compiled: Any) -> None:
+    """Let the main thread wait while another compiles, so that it hears an interrupt at once.
+
+    Python handles signals in the main thread, wherever it is. Inside the compiler, what a handler
+    raises is lost in callbacks from C ("Exception ignored in ..."): Ctrl-C would do nothing. After
+    an interrupt the other thread goes on, and a later call finds what it has compiled.
+    """
+    compile_for = compiled._compile_for_args
+
+    def beside(*arguments: Any, **options: Any) -> Any:
+        if current_thread() is not main_thread():
+            return compile_for(*arguments, **options)
+        pool = ThreadPoolExecutor(1, thread_name_prefix="loclin compiles")
+        try:
+            return pool.submit(compile_for, *arguments, **options).result()
+        finally:
+            pool.shutdown(wait=False)
+
+    compiled._compile_for_args = beside

@@ -13,7 +13,7 @@ from numba.extending import register_jitable
 from loclin.engine.warned import warn_of_cache
 
 try:
-    from loclin.engine.cache import keep
+    from loclin.engine.cache import compile_beside, keep
 except Exception as error:  # by names that are not public; what they raise elsewhere is unknown
     warn_of_cache(
         f"Compiled functions cannot be kept with Numba {numba.__version__} "
@@ -23,6 +23,9 @@ except Exception as error:  # by names that are not public; what they raise else
 
     def keep(compiled: Any, function: Callable[..., Any]) -> None:
         """Keep nothing."""
+
+    def compile_beside(compiled: Any) -> None:
+        """Compile in the thread that calls."""
 
 
 # Sums may be reordered (so that they vectorise) and products contracted; NaN and inf keep
@@ -48,6 +51,7 @@ def jit(function: Callable[..., Any], *, cache: bool = True) -> Any:
     first compilation of the process warns of it.
     """
     compiled = njit(**OPTIONS | {"no_cpython_wrapper": False})(function)
+    compile_beside(compiled)
     if cache:
         keep(compiled, function)
     return compiled
