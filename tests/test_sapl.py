@@ -491,7 +491,7 @@ BAD_VALUES = {
     "n_neighbors": ([0, 2.5, None], r"must be an integer in \[1, inf\)"),
     "bandwidth": ([0, -1, "wide", np.nan, None], r'a number in \(0, inf\); or "auto" or "learned"'),
     "anchors": (["grid", None], r"use one of \['kmeans', 'kmeans_per_class', 'random'\]"),
-    "anchor_lr": ([-1, np.nan, np.inf, "fast"], r"must be a number in \[0, inf\)"),
+    "anchor_lr": ([-1, np.nan, np.inf, 1e11, "fast"], r"must be a number in \[0, 1e\+10\]"),
     "weights": (["x", 1], r"use one of \['constant', 'linear'\]"),
     "share_anchors": ([1, None], "use True or False"),
     "loss": (["x", None], r"use one of \['hinge', 'logistic', 'squared_hinge'\]"),

@@ -209,8 +209,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         self._keep_parameters("a clone", goes_on=False)
         rows, target = read_labelled_rows(self, X, y)
         classes, labels = find_classes(target)
-        weights: Floats = near_one(check_weights(sample_weight, len(labels)))
-        weights = without_tiny(weights, rows) * counted(self.estimators, classes)[labels]
+        weights = without_tiny(near_one(check_weights(sample_weight, len(labels))), rows)
+        weights *= counted(self.estimators, classes, labels, weights, rows)[labels]
         rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
         self.classes_, labels = that_occur(classes, labels)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -228,7 +228,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         context.call_on_fit_task_begin(estimator=self)
 
         def fit_member(fold: int, kind: int) -> Any:
-            member = unfitted_member(kinds[kind], kind, fold, seed)
+            member = unfitted_member(kinds[kind], kind, fold, seed, self.classes_)
             kept = folds != fold
             given = None if sample_weight is None else weights[kept]
             task = context.subcontext(task_name="member", task_id=fold * len(kinds) + kind)
@@ -289,7 +289,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         rows, target = read_labelled_rows(self, X, y, reset=first)
         labels = in_classes(target, self.classes_)
         weights: Floats = check_weights(sample_weight, len(labels), some=False)
-        weights = weights * counted(self.estimators, self.classes_)[labels]
+        weights = weights * counted(self.estimators, self.classes_, labels, weights)[labels]
         rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
         if not len(labels):
             return self
@@ -297,7 +297,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
             kinds = kinds_of(self.estimators, rows, None)
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self.members_ = [
-                unfitted_member(one, kind, fold, seed)
+                unfitted_member(one, kind, fold, seed, self.classes_)
                 for kind, one in enumerate(kinds) for fold in range(self.n_folds)
             ]  # fmt: skip
             self.shares_, self.units_ = np.full(len(kinds), 1 / len(kinds)), np.ones(len(kinds))

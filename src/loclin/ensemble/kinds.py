@@ -12,8 +12,9 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from loclin.codings import OrthogonalCoding
-from loclin.engine.data import Floats, Matrix
+from loclin.engine.data import Floats, Labels, Matrix
 from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.rows import near_one, without_tiny
 from loclin.fitting.targets import class_weights
 from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
@@ -34,24 +35,40 @@ def check_kinds(estimators: Any) -> None:
         )
 
 
-def counted(estimators: list[Any] | None, classes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell of each class whether the estimators give it weight; all must agree.
+def counted(
+    estimators: list[Any] | None, classes: NDArray[Any], labels: Labels, weights: Floats,
+    X: Matrix | None = None,
+) -> NDArray[np.bool_]:  # fmt: skip
+    """Tell of each class whether rows of it have weight; all estimators must agree.
+
+    Parameters
+    ----------
+    estimators : list of classifiers or None
+    classes : ndarray of shape (n_classes,)
+    labels : ndarray of shape (n,)
+        As 0 .. c - 1.
+    weights : ndarray of shape (n,)
+        Their sample weights; the estimators may weigh classes.
+    X : {ndarray, csr} or None, default=None
+        Rows of a fit, in which a weight far below the largest is nothing; None on a stream.
 
     Raises
     ------
     ValueError
-        If they do not.
+        If they do not agree.
     """
-    by_kind = [
-        class_weights(kind.class_weight, classes, np.arange(len(classes)), False)
-        for kind in estimators or []
-    ]
-    found = [np.ones(len(classes), bool) if weights is None else weights > 0 for weights in by_kind]
+    found = []
+    for kind in estimators or [None]:
+        given = None if kind is None else kind.class_weight
+        by_class = class_weights(given, classes, labels, False)
+        of_rows = weights if by_class is None else weights * near_one(by_class)[labels]
+        of_rows = of_rows if X is None else without_tiny(of_rows, X)
+        found.append(np.bincount(labels[of_rows > 0], minlength=len(classes)) > 0)
     if any((one != found[0]).any() for one in found):
         raise ValueError(
-            "estimators have different classes of class_weight 0. Give all of them the same."
+            "estimators leave out different classes by class_weight. Give all of them the same."
         )
-    return found[0] if found else np.ones(len(classes), bool)
+    return found[0]
 
 
 def kinds_of(estimators: Any, rows: Matrix, weights: Floats | None, seed: int = 0) -> list[Any]:
@@ -84,14 +101,15 @@ def kinds_of(estimators: Any, rows: Matrix, weights: Floats | None, seed: int = 
     return kinds
 
 
-def unfitted_member(kind: Any, number: int, fold: int, seed: int) -> Any:
+def unfitted_member(kind: Any, number: int, fold: int, seed: int, classes: NDArray[Any]) -> Any:
     """Return an unfitted member, with a seed of its own where its kind has none.
 
-    It knows nothing of classes of weight zero: their rows are left out before.
+    Of classes that have no weight, whose rows are left out before, it knows nothing.
     """
-    member = clone(kind)
+    member, known = clone(kind), classes.tolist()
     if isinstance(member.class_weight, dict):
-        member.class_weight = {y: weight for y, weight in member.class_weight.items() if weight}
+        given = member.class_weight.items()
+        member.set_params(class_weight={label: w for label, w in given if label in known})
     if member.random_state is None:
         own = np.random.default_rng([seed, number, fold])
         member.set_params(random_state=int(own.integers(2**31 - 1)))
