@@ -310,8 +310,6 @@ def allowed_classes() -> list[str]:
 
 # What is asked of a model that has loaded.
 
-_HOLD_OTHERS = ("steps", "coding", "estimators", "dictionary", "centers", "anchors")
-
 
 def calls_of(model: Any, original: Any, X: Any, y: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the calls, by name; those that learn come last."""
@@ -326,7 +324,7 @@ def calls_of(model: Any, original: Any, X: Any, y: Any) -> Iterator[tuple[str, C
     if type(model) is not type(original):
         return
     parameters = original.get_params(deep=False)
-    given = {name: value for name, value in parameters.items() if name not in _HOLD_OTHERS}
+    given = {name: value for name, value in parameters.items() if name != "steps"}
     yield "set_params", lambda: model.set_params(**given)
     if hasattr(original, "partial_fit"):
         yield "partial_fit", lambda: model.partial_fit(X, y)

@@ -395,3 +395,11 @@ def test_the_default_is_local_coordinates():
 @parametrize_with_checks(CODINGS)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_a_number_that_is_none_does_not_lead_the_loop_out_of_its_room(monkeypatch):
+    coding = lcc().fit(X)
+    coding.locality = np.nan  # after the fit has checked it
+    monkeypatch.setattr(_lcc, "code_rows", _lcc.code_rows.py_func)  # which looks at bounds
+    with np.errstate(all="ignore"), pytest.warns(ConvergenceWarning, match="are not exact"):
+        coding.transform(X[:3])

@@ -190,6 +190,8 @@ def _code_row(row, gram, lift, max_steps, support):
             worst, excess, sign, rounding = _most_violating(size, row, gram, support)
             if excess <= tolerance:
                 return size, rounding <= tolerance
+            if size == linear.shape[1]:  # as where a number is NaN: all anchors are in the support
+                break
             _join(size, worst, sign, 0.0, support)
             _append(size, support, linear, gram, lift)
             size += 1

@@ -84,7 +84,8 @@ def _hints(kind: type) -> dict[str, Any]:
     return {name: hint for name, hint in hints.items() if get_origin(hint) is not ClassVar}
 
 
-def _is_ours(kind: type) -> bool:
+@cache
+def _is_ours(kind: Any) -> bool:
     return any(base.__module__.startswith("loclin.") for base in kind.__mro__)
 
 
@@ -129,7 +130,7 @@ def _check_object(holder: Any, where: str, scope: Scope) -> None:
 
 def _check_inside(value: Any, where: str, scope: Scope) -> None:
     """Check whatever an attribute holds that is not declared further."""
-    kind = type(value)
+    kind: Any = type(value)
     if isinstance(value, BaseEstimator):  # a model of its own
         return
     if kind in (list, tuple, dict):
@@ -149,7 +150,8 @@ def _check_of(hint: Any) -> _Check:
     if origin is Annotated:
         return _check_of_notes(hint)
     if origin in (Union, types.UnionType):
-        return _any_of([_check_of(one) for one in args])
+        others = [_check_of(one) for one in args if one is not type(None)]
+        return _any_of(others, len(others) < len(args))
     if hint in _SCALARS:
         return _SCALARS[hint]
     if origin is tuple and args[-1] is not Ellipsis:
@@ -210,8 +212,13 @@ _SCALARS: dict[Any, _Check] = {
 _CONTAINERS = list, tuple, frozenset, dict, Mapping
 
 
-def _any_of(checks: list[_Check]) -> _Check:
+def _any_of(checks: list[_Check], optional: bool) -> _Check:
     def check(value: Any, where: str, scope: Scope) -> None:
+        if value is None and optional:
+            return
+        if len(checks) == 1:
+            checks[0](value, where, scope)
+            return
         errors = []
         for one in checks:
             tried = scope.inside()

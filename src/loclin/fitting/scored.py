@@ -18,7 +18,7 @@ class Scored(Probabilities, ClassifierMixin):
     """A classifier by scores, of dense or sparse rows; `_scores_of` supplies them."""
 
     classes_: Annotated[NDArray[Any], Shape("c", None)]
-    n_features_in_: Annotated[int, Size("d")]
+    n_features_in_: Annotated[int, Size("d"), Size("p")]  # p: as a stream's models see them
     feature_names_in_: Annotated[NDArray[Any], Shape("d", None)]
 
     @abstractmethod

@@ -11,7 +11,7 @@ import numpy as np
 
 from loclin.engine.data import Floats
 from loclin.engine.procedure import FittedModel, LocalModels, Procedure, StreamProcedure
-from loclin.engine.shapes import Shape, Within
+from loclin.engine.shapes import Shape
 from loclin.fitting.begun import Begun
 from loclin.fitting.checks import check_shared_parameters
 from loclin.fitting.consistent import wrong_with
@@ -33,7 +33,7 @@ class Stored(Begun):
     _adopted: frozenset[str] = frozenset()  # attributes that the fitted model has set
     _units: Mapping[str, int] = MappingProxyType({})  # of those of them that have one
     _kept: Any = None  # what a fit that goes on needs besides the attributes
-    _stream: Annotated[StreamProcedure | None, Within(p="d")] = None  # p: what models see
+    _stream: StreamProcedure | None = None
     _unfinished: np.random.Generator | None = None  # of a fit that a checkpoint has cut off
     _split_seed: int | None = None  # of its rows held out
 
