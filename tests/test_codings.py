@@ -123,7 +123,7 @@ def test_far_rows_have_codes(cls, distance):
 
 
 def test_huge_bandwidth_leaves_the_nearest_anchor():
-    codes = SoftAssignmentCoding(anchors=ANCHORS, bandwidth=1e308).fit(X).transform(1e3 * X)
+    codes = SoftAssignmentCoding(anchors=ANCHORS, bandwidth=1e300).fit(X).transform(1e3 * X)
     np.testing.assert_array_equal(codes.data, 1)
     assert codes.nnz == len(X)
 

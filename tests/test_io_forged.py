@@ -28,8 +28,8 @@ COLLIDING = 2**61 - 1  # multiples of it have the same hash
 
 
 def holding(node):
-    """Return the node of a model that holds another."""
-    return {"object": "loclin.ML3Classifier", "state": [["init", node]]}
+    """Return the node of a model with that in a parameter which only fits look at."""
+    return {"object": "loclin.ML3Classifier", "state": [["random_state", node]]}
 
 
 def of_class(name, **state):
@@ -69,7 +69,7 @@ def refused(path, match=".", trusted=()):
 
 
 def loaded(path, node, **arrays):
-    return loclin.io.load(forged.write(path, forged.of(holding(node), **arrays))).init
+    return loclin.io.load(forged.write(path, forged.of(holding(node), **arrays))).random_state
 
 
 # The files that took a gigabyte or more, or minutes.
@@ -186,11 +186,11 @@ def test_keys_whose_hashes_collide_are_few(kind, keys, path):
 
 def test_many_words_and_classes_are_no_keys_that_collide(path):
     words = {f"word {k}": k for k in range(50_000)}
-    model = loclin.ML3Classifier(class_weight=dict.fromkeys(range(4000), 1.0), init=words)
+    model = loclin.ML3Classifier(class_weight=dict.fromkeys(range(4000), 1.0), random_state=words)
     loclin.io.save(model, path)
     again = loclin.io.load(path)
     assert again.class_weight == model.class_weight
-    assert again.init == words
+    assert again.random_state == words
 
 
 CYCLES = {
@@ -207,7 +207,7 @@ CYCLES = {
 def test_what_holds_itself_is_neither_loaded_nor_saved(name, path):
     refused(forged.write(path, forged.of(holding(CYCLES[name]))), "holds itself")
     model = loclin.ML3Classifier()
-    model.init = [model]
+    model.random_state = [model]
     with pytest.raises(ValueError, match="the model cannot be saved: something in it holds itself"):
         loclin.io.save(model, path)
 
@@ -220,7 +220,7 @@ def test_nesting_is_bounded_in_both_ways(path):
     assert repr(loaded(path, nested(90))) == repr(nested(90))
     for n in (300, 2000):
         with pytest.raises(ValueError, match="cannot be saved: nested deeper than 100 levels"):
-            loclin.io.save(loclin.ML3Classifier(init=nested(n)), path)
+            loclin.io.save(loclin.ML3Classifier(random_state=nested(n)), path)
 
 
 STATE = np.random.RandomState(0).get_state(legacy=False)
@@ -332,7 +332,7 @@ def test_too_little_memory_is_told(path, monkeypatch):
     def full(*_):
         raise MemoryError
 
-    loclin.io.save(loclin.ML3Classifier(init=MIB), path)
+    loclin.io.save(loclin.ML3Classifier(random_state=MIB), path)
     monkeypatch.setattr(zipfile.ZipFile, "read", full)
     refused(path, "damaged .MemoryError")
 
@@ -462,9 +462,9 @@ def test_constants_are_saved_in_full_where_a_file_may_not_have_them(path):
     words = np.broadcast_to(np.array("a word"), 5)
     parts = (np.broadcast_to(2.0, 3), np.array([0, 1, 2]), np.array([0, 3]))
     matrix = sparse.csr_matrix(parts, shape=(1, 3))
-    loclin.io.save(loclin.ML3Classifier(init=[*ones, words, matrix]), path)
+    loclin.io.save(loclin.ML3Classifier(random_state=[*ones, words, matrix]), path)
     assert 2**26 < path.stat().st_size < 2**26 + 10_000
-    again = loclin.io.load(path).init
+    again = loclin.io.load(path).random_state
     assert [found[-1] for found in again[:3]] == [1, 2, 3]
     assert again[3].tolist() == words.tolist()
     assert again[4].toarray().tolist() == [[2, 2, 2]]
@@ -481,7 +481,7 @@ def test_members_share_what_they_hold(path):
 
 
 def test_an_empty_string_of_numpy_comes_back(path):
-    loclin.io.save(loclin.ML3Classifier(init=[np.str_(""), np.dtype(str)]), path)
-    assert loclin.io.load(path).init == [np.str_(""), np.dtype(str)]
+    loclin.io.save(loclin.ML3Classifier(random_state=[np.str_(""), np.dtype(str)]), path)
+    assert loclin.io.load(path).random_state == [np.str_(""), np.dtype(str)]
     with pytest.raises(ValueError, match=r"dtype <U0.* cannot be saved"):
-        loclin.io.save(loclin.ML3Classifier(init=np.ndarray(3, "<U0")), path)
+        loclin.io.save(loclin.ML3Classifier(random_state=np.ndarray(3, "<U0")), path)

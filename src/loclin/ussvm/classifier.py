@@ -534,8 +534,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             usual = np.exp(np.log(self.temperature_).mean())
             self.temperature_ = np.append(self.temperature_, usual)
         self._temperatures = ()
-        self._stream = None
-        self._kept = None
+        self._stream = self._kept = None
         return self
 
     # What atoms mean.
