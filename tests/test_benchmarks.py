@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 import pytest
+import sklearn
+from packaging.version import Version
 
 from benchmarks import (
     calibration,
@@ -206,6 +208,10 @@ def test_many_rows(capsys):
     assert json.loads(capsys.readouterr().out)["error %"] < 50
 
 
+@pytest.mark.skipif(
+    Version(sklearn.__version__) < Version("1.8"),
+    reason="temperatures need scikit-learn 1.8",
+)
 def test_calibration(monkeypatch, capsys):
     monkeypatch.setattr(calibration, "MODELS", {"ML3": ML3Classifier(2, max_iter=3)})
     calibration.main(["wine"])
