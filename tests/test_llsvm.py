@@ -564,7 +564,7 @@ def test_sgd_with_default_steps_learns_every_loss(digits, loss, batch_size):
     assert model.objective_[-1] < 1
 
 
-# Near its optimum, which is compared, liblinear may move to and fro by roundings.
+# Near its optimum, which is compared, liblinear may go on by roundings.
 @pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
 @pytest.mark.parametrize(
     ("solver", "coding", "kind", "weighted"),
