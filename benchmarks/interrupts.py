@@ -51,7 +51,7 @@ KINDS: dict[str, Any] = {
     "CSVM": loclin.CSVMClassifier(4, **SHORT),
     "LDKL": loclin.LDKLClassifier(2, **SHORT),
     "L-MKL": loclin.LMKLClassifier(3, **SHORT),
-    "L-MKL, kernels": loclin.KernelLMKLClassifier(["linear", "rbf"], max_iter=6),
+    "L-MKL, kernels": loclin.KernelLMKLClassifier(["linear", "rbf"], **SHORT),
     "SVM-KNN": loclin.SVMKNNClassifier(),
     "Ensemble": loclin.LocallyLinearEnsemble(
         [loclin.ML3Classifier(4, max_iter=2), loclin.SAPLClassifier(8, max_iter=2)],

@@ -41,7 +41,7 @@ def is_plain(kind):
         return False
     if isinstance(kind, types.BaseTuple):
         return all(map(is_plain, kind))
-    return isinstance(kind, types.Array | types.Number | types.Boolean | types.NoneType)
+    return isinstance(kind, types.Number | types.Boolean | types.NoneType)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ INLINED = {
 }  # fmt: skip
 
 
-def test_compiled_entries_return_arrays_and_plain_numbers(compiled):
+def test_compiled_entries_return_plain_numbers(compiled):
     n_seen = 0
     for name, entry in compiled.items():
         for signature in entry.nopython_signatures:

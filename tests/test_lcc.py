@@ -178,7 +178,7 @@ def test_anchors_of_many_scales_have_codes():
 def test_rows_that_are_not_solved_are_counted(monkeypatch):
     truth = lcc(max_iter=0).fit(X).objective_[0]
     real = _lcc.code_rows
-    monkeypatch.setattr(_lcc, "code_rows", lambda *parts: real(*parts[:4], 2, parts[5]))
+    monkeypatch.setattr(_lcc, "code_rows", lambda *parts: real(*parts[:4], 2, *parts[5:]))
     with pytest.warns(ConvergenceWarning, match=r"\d+ of 50 rows have codes that are not exact"):
         coding = lcc(max_iter=0).fit(X)
     assert truth < coding.objective_[0] < np.inf

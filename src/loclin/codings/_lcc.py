@@ -232,9 +232,9 @@ def _coded(X: Matrix, anchors: Floats, locality: float) -> tuple[csr_matrix, flo
             block -= centre
             squares = row_norms(block, squared=True)
             products = block @ anchors.T
-        codes = np.zeros_like(products)
-        objectives, failed = code_rows(
-            products, squares, gram, float(locality), _STEPS * len(anchors), codes
+        codes, objectives = np.zeros_like(products), np.empty(len(products))
+        failed = code_rows(
+            products, squares, gram, float(locality), _STEPS * len(anchors), codes, objectives
         )
         blocks.append(csr_matrix(codes))
         total += objectives.sum()

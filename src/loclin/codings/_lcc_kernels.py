@@ -208,8 +208,8 @@ def _code_row(row, gram, lift, max_steps, support):
 
 
 @jit
-def code_rows(products, squares, gram, locality, max_steps, codes):
-    """Write the codes of the rows, which come as products; return objectives and unsolved rows.
+def code_rows(products, squares, gram, locality, max_steps, codes, objectives):
+    """Write the codes of the rows, which come as products, and objectives; return the unsolved.
 
     Parameters
     ----------
@@ -226,10 +226,11 @@ def code_rows(products, squares, gram, locality, max_steps, codes):
         A row takes at most this many; about as many as it has nonzeros are usual.
     codes : ndarray of shape (n_samples, n_anchors)
         Zeros, to be filled.
+    objectives : ndarray of shape (n_samples,)
+        Overwritten.
 
     Returns
     -------
-    objectives : ndarray of shape (n_samples,)
     unsolved : int
         Rows whose codes break the conditions, after `max_steps` or through rounding.
     """
@@ -239,7 +240,6 @@ def code_rows(products, squares, gram, locality, max_steps, codes):
     support = no_support(m)
     anchors, weights = support.anchors, support.weights
     linear = np.empty((2, m))
-    objectives = np.empty(n_rows)
     unsolved = 0
     for row in range(n_rows):
         b = products[row]
@@ -263,4 +263,4 @@ def code_rows(products, squares, gram, locality, max_steps, codes):
             slope = support.gradient[anchor] - b[anchor]
             objective += weight * slope / 2 + abs(weight) * penalty[anchor]
         objectives[row] = objective
-    return objectives, unsolved
+    return unsolved

@@ -43,9 +43,10 @@ OPTIONS = {
 def jit(function: Callable[..., Any], *, cache: bool = True) -> Any:
     """Compile `function` on its first call, without the GIL, and keep the result on disk.
 
-    It returns arrays, plain numbers and plain tuples of these. Of a named tuple Numba would call
-    the class: Python code, in which a pending signal is handled. If the handler raises, as it does
-    on Ctrl-C, Numba goes on with the NULL that the call has returned, and the process dies.
+    It returns plain numbers and plain tuples of these, and writes arrays that it is given. To make
+    a named tuple or an array Numba runs Python, in which a pending signal is handled. If the
+    handler raises, as it does on Ctrl-C, Numba does not look: the process dies of the named tuple,
+    and a SystemError takes the place of what was raised for the array.
 
     Where it cannot be kept, or what is kept cannot be read, it is compiled in memory, and the
     first compilation of the process warns of it.

@@ -19,7 +19,7 @@ from loclin.anchors import clipped
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.shapes import Shape, Size
 from loclin.engine.targets import signs_of
-from loclin.engine.threads import threads_for
+from loclin.engine.threads import limits_restored, threads_for
 from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import (
@@ -301,7 +301,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         sets, set_of = np.unique(np.sort(nearest, axis=1), axis=0, return_inverse=True)
         set_of, (n_sets, k), s = set_of.reshape(-1), sets.shape, n_scorers(self.classes_)
         duals = np.zeros((n_sets, s, k))
-        with threads_for(float(k * k * rows.shape[1])):
+        with limits_restored(), threads_for(float(k * k * rows.shape[1])):
             K, products = centred_products(self.X_, sets, rows, set_of)
         limits, intercepts = self._limits(K, sets)
         worst = solve_sets(K, limits, self.tol, duals, intercepts)
