@@ -25,10 +25,12 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -130,13 +132,17 @@ class Interrupter:
 
     def __init__(self, by: str, twice: bool, rng: random.Random) -> None:
         self.by, self.twice, self.rng = by, twice, rng
-        self.armed, self.served = False, 0
+        self.armed, self.served, self.place = False, 0, ""
         signal.signal(signal.SIGALRM if by == "alarm" else signal.SIGINT, self._raise)
 
-    def _raise(self, *_: Any) -> None:
+    def _raise(self, _: int, frame: Any) -> None:
         if not self.armed:
             return
         self.served += 1
+        self.place = " < ".join(
+            f"{Path(one.filename).name}:{one.lineno}"
+            for one in reversed(traceback.extract_stack(frame)[-4:])
+        )
         if self.twice and self.served == 1:
             self._send(self.rng.uniform(1e-6, 3e-4))
         raise KeyboardInterrupt
@@ -158,7 +164,7 @@ class Interrupter:
             try:
                 function()
                 self.armed = False
-                ended = "swallowed" if self.served else "over before"
+                ended = f"lost in {self.place}" if self.served else "over before"
             except KeyboardInterrupt:
                 ended = "interrupted"
                 self.armed = False
@@ -239,8 +245,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", choices=list(KINDS))
     parser.add_argument("--calls", nargs="+", choices=CALLS, default=list(CALLS))
     parser.add_argument("--only-hits", action="store_true", help="count no call that was over")
-    parser.add_argument("--lost-elsewhere", action="store_true",
-                        help="do not count interrupts that callbacks of others lose")  # fmt: skip
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
@@ -256,8 +260,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(done.stderr[-2000:], file=sys.stderr)
         else:
             ends = json.loads(done.stdout.splitlines()[-1])
-        fine = ["interrupted", "over before"] + ["swallowed"] * options.lost_elsewhere
-        bad = {end: n for end, n in ends.items() if end not in fine}
+        bad = {end: n for end, n in ends.items() if end not in ("interrupted", "over before")}
         failures += sum(bad.values())
         total.update(ends)
         print(f"{'FAILED ' if bad else ''}{', '.join(row)}: {ends}", flush=True)

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_matrix, vstack
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.anchors import RandomState, check_anchors, make_anchors, row_blocks, squared_norms
 from loclin.codings._base import AnchorCoding
 from loclin.codings._lcc_kernels import code_rows
-from loclin.engine.data import Floats, Matrix, is_sparse
+from loclin.engine.data import Floats, Matrix, is_sparse, stacked
 from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number
@@ -245,4 +245,4 @@ def _coded(X: Matrix, anchors: Floats, locality: float) -> tuple[csr_matrix, flo
             f"A larger locality than {locality:g} or anchors of like scales help.",
             ConvergenceWarning,
         )
-    return vstack(blocks, format="csr"), float(total / X.shape[0])
+    return stacked(blocks), float(total / X.shape[0])

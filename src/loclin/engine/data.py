@@ -53,3 +53,22 @@ def mean_squared_norm(X: Matrix) -> float:
     """Return the mean squared Euclidean norm of the rows."""
     values = X.data if is_sparse(X) else X
     return float(np.einsum("...i,...i->...", values, values).sum(dtype=np.float64) / X.shape[0])
+
+
+def stacked(blocks: list[sparse.csr_matrix]) -> sparse.csr_matrix:
+    """Return CSR matrices of as many columns, one below the other.
+
+    SciPy's `vstack` asks NumPy what its blocks are. There an interrupt is lost: NumPy takes
+    whatever a block's ``__len__`` raises for a block without a length.
+    """
+    ends = np.cumsum([block.nnz for block in blocks])
+    starts = [
+        block.indptr[:-1] + (end - block.nnz) for block, end in zip(blocks, ends, strict=True)
+    ]
+    parts = (
+        np.concatenate([block.data for block in blocks]),
+        np.concatenate([block.indices for block in blocks]),
+        np.concatenate([*starts, ends[-1:]]),
+    )
+    shape = sum(block.shape[0] for block in blocks), blocks[0].shape[1]
+    return sparse.csr_matrix(parts, shape=shape)

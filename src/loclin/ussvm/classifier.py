@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from loclin.engine.data import Matrix, Rows, is_sparse
+from loclin.engine.data import Matrix, Rows, is_sparse, stacked
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.scores import answer_scores, shared_code_scores
 from loclin.engine.targets import signs_of
@@ -524,7 +524,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             intercepts.insert(0, -self.intercept_)
         classes = np.append(self.classes_, len(self.classes_) if self._multilabel else label)
         order = np.argsort(classes)
-        self.codes_ = sparse.csr_matrix(sparse.vstack(codes))[order]
+        self.codes_ = stacked(codes)[order]
         self.intercept_ = np.concatenate(intercepts)[order]
         if old_gap is not None:
             old_gaps = np.resize(old_gap, len(order) - 1)  # both classes have that of their code
