@@ -298,3 +298,34 @@ def test_attributes_of_another_solver_s_fit_go_with_it(warm_start):
     model.set_params(solver="refined").fit(*rows("dense"))
     assert not hasattr(model, "dual_gap_")
     assert not hasattr(model, "constraint_rows_")
+
+
+class Scaled(ML3Classifier):
+    """A subclass as users write them: with a fitted attribute of its own."""
+
+    def __init__(self, n_models=2):
+        super().__init__(n_models, max_iter=2, **PLAIN)
+
+    def fit(self, X, y, sample_weight=None):
+        self.scale_ = np.abs(X).max()
+        return super().fit(X / self.scale_, y, sample_weight)
+
+    def predict(self, X):
+        return super().predict(X / self.scale_)
+
+
+def test_a_fit_keeps_the_attributes_that_are_not_its_own():
+    X, y = rows("dense")
+    model = Scaled()
+    model.note_ = "of the user"
+    for _ in range(2):
+        assert len(model.fit(X, y).predict(X)) == N
+    assert model.note_ == "of the user"
+
+
+def test_a_fit_forgets_what_a_fit_of_another_kind_has_left():
+    X, y = rows("dense")
+    model = LLSVMClassifier(solver="dual_cd", **PLAIN).fit(X, y)
+    assert hasattr(model, "dual_gap_")
+    model.set_params(solver="sgd", max_iter=3).fit(X, y)
+    assert not hasattr(model, "dual_gap_")

@@ -16,6 +16,7 @@ from loclin import (
     USSVMClassifier,
 )
 from loclin.engine.schedule import step_offset
+from loclin.fitting.checks import check_number
 from loclin.fitting.probability import StreamedTemperature, rescaled, spread, temperature_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -107,3 +108,10 @@ def test_an_ensemble_of_nothing_tells_nothing():
     model = LocallyLinearEnsemble([LLSVMClassifier(alpha=1e300, metric=None, **SHORT)], n_folds=2)
     P = model.fit(X.astype(np.float32), y).predict_proba(X)
     assert np.isfinite(P).all()
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_numbers_of_numpy_are_taken_without_a_warning(kind):
+    check_number("alpha", kind(0.25), low=0, open_low=True)
+    with pytest.raises(ValueError, match="is not valid"):
+        check_number("alpha", kind(-1.0), low=0)

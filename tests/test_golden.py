@@ -16,11 +16,11 @@ STORED = np.load(GOLDEN)
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
 # So far from a minimum do the descents of L3M end (their line searches compare rounded numbers),
 # and the dual's problem of all classes (the order of its rows does). Where no code is left, the
-# intercept of an interior point is anywhere within `tol`; pruned codes are near that. LDKL anneals
-# steep gates.
+# intercept of an interior point is anywhere within `tol`. LDKL anneals steep gates.
 NEAR = {"l3m": 0.05, "l3m auto": 0.05, "l3m regions": 0.05, "llsvm dual-competing": 1e-3,
-        "csvm competing": 1e-3, "ussvm given": 1e-3, "ussvm pruned, float32": 1e-3,
-        "ldkl, float32": 1e-3}  # fmt: skip
+        "csvm competing": 1e-3, "ussvm given": 1e-3, "ldkl, float32": 1e-3}  # fmt: skip
+if np.lib.NumpyVersion(np.__version__) < "2.0.0":  # another BLAS, under which pruned codes move
+    NEAR["ussvm pruned, float32"] = 1e-3
 STRICT = bool(os.environ.get("LOCLIN_GOLDEN_STRICT"))  # on the processor they were stored on
 if STRICT:
     TOLERANCE, NEAR = {"float64": 1e-12, "float32": 1e-5}, {}

@@ -66,6 +66,13 @@ def declared(kind: Any) -> dict[str, Any]:
     return {name: hint for name, hint in hints.items() if name not in parameters}
 
 
+@cache
+def fitted_names(kind: type) -> frozenset[str]:
+    """Return the fitted attributes that a class of loclin, the class or its base, declares."""
+    ours = next(base for base in kind.__mro__ if base.__module__.startswith("loclin."))
+    return frozenset(name for name in declared(ours) if name.endswith("_") and name[0] != "_")
+
+
 def notes_of(hint: Any, kind: type) -> list[Any]:
     """Return what an annotation says of that kind: a `Shape`, a `Size`, a `Within`."""
     notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()

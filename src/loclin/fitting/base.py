@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Matrix, Rows
-from loclin.engine.described import check_described
+from loclin.engine.described import check_described, fitted_names
 from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.scores import combine_models
@@ -330,8 +330,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         return "intercept_" in vars(self)
 
     def _forget_fit(self) -> None:
-        """Remove the attributes of an earlier fit."""
-        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
+        """Remove the attributes of an earlier fit; those of the user, or of a subclass, stay."""
+        for name in vars(self).keys() & (fitted_names(type(self)) | self._adopted):
             delattr(self, name)
         self._adopted, self._units = frozenset(), {}
         self._root = self._streamed_metric = None

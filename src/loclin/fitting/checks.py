@@ -32,12 +32,13 @@ def check_number(
     valid = f"{name} must be {noun} in {interval}" + (f"; {hint}" if hint else "")
     if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise TypeError(f"{name}={value!r} has type {type(value).__name__}; {valid}.")
-    above = low < value if open_low else low <= value
-    below = value < high if open_high else value <= high
+    number = value.item() if isinstance(value, np.generic) else value  # bounds fit no float32
+    above = low < number if open_low else low <= number
+    below = number < high if open_high else number <= high
     if not (above and below):  # also for NaN
         raise ValueError(f"{name}={value!r} is not valid; {valid}.")
     most = _MOST if kind is Integral else _LARGEST
-    if most < value < math.inf:
+    if most < number < math.inf:
         raise ValueError(f"{name}={value!r} is not valid; {name} must be at most {most}.")
 
 

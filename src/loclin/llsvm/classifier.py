@@ -209,6 +209,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
     True
     """
 
+    coding_: Any
     _multiplies_features = True
     _fitted_models = (DescentModels, DualModels)
     _kept: list[Annotated[NDArray[np.float64], Shape("n | n s", np.float64)]] | None = None
