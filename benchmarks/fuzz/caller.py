@@ -104,7 +104,8 @@ class Caller:
         elif kind == 3:
             self.model.fit(self.X, np.array(["a", 1, None] * n, dtype=object)[:n])
         elif kind == 4:
-            count = "max_iter" if "max_iter" in self.model.get_params() else "n_neighbors"
+            known = self.model.get_params()
+            count = next(one for one in ("max_iter", "n_neighbors", "n_folds") if one in known)
             clone(self.model).set_params(**{count: 10**30}).fit(self.X, self.y)
         else:
             clone(self.model).predict(self.X)

@@ -6,6 +6,7 @@ import os
 import re
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
@@ -41,6 +42,10 @@ def check(found: Any, classes: Classes) -> None:
     held = state.get("estimator")
     if isinstance(found, FrozenEstimator) and not isinstance(held, BaseEstimator):
         raise ValueError("a FrozenEstimator holds no estimator")  # it would ask itself for all
+    if isinstance(found, BaseEstimator):
+        for name, value in state.items():
+            if isinstance(value, np.ndarray) and value.ndim == 0:
+                raise ValueError(f"{name} of a {kind.__name__} is an array without an axis")
     if reads_files(kind, state):
         raise Refused(f"has a {kind.__name__} that reads the files that the rows name.")
     for name, is_safe in _SAFE.items():
