@@ -136,7 +136,7 @@ def test_formats_that_no_loclin_has_written_are_refused(found, path):
 
 
 def test_a_scaler_with_a_scale_without_an_axis_is_refused(path):
-    scaler = of_class("sklearn.preprocessing._data.StandardScaler", scale_={"array": "a"})
+    scaler = of_class("sklearn.preprocessing.StandardScaler", scale_={"array": "a"})
     file = forged.of(holding(scaler), a=np.array(1.0))
     refused(forged.write(path, file), "scale_ of a StandardScaler is an array without an axis")
 

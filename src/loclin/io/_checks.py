@@ -42,12 +42,12 @@ def check(found: Any, classes: Classes) -> None:
     held = state.get("estimator")
     if isinstance(found, FrozenEstimator) and not isinstance(held, BaseEstimator):
         raise ValueError("a FrozenEstimator holds no estimator")  # it would ask itself for all
+    if reads_files(kind, state):
+        raise Refused(f"has a {kind.__name__} that reads the files that the rows name.")
     if isinstance(found, BaseEstimator):
         for name, value in state.items():
             if isinstance(value, np.ndarray) and value.ndim == 0:
                 raise ValueError(f"{name} of a {kind.__name__} is an array without an axis")
-    if reads_files(kind, state):
-        raise Refused(f"has a {kind.__name__} that reads the files that the rows name.")
     for name, is_safe in _SAFE.items():
         text = state.get(name)
         if isinstance(text, str) and not is_safe(text) and text not in classes.texts:
