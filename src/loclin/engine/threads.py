@@ -71,7 +71,7 @@ def side_by_side(
     called_off = Event()
     mark = partial(setattr, _ours, "called_off", called_off)
     pool = ThreadPoolExecutor(at_once, initializer=mark)
-    with _controller().limit(limits=1), warnings.catch_warnings(), pool:
+    with limits_restored(), _controller().limit(limits=1), warnings.catch_warnings(), pool:
         try:
             return list(pool.map(lambda task: function(*task), tasks))
         except BaseException:

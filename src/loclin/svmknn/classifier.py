@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from numbers import Integral
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import gen_batches
+from sklearn.utils import gen_batches, gen_even_slices
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import clipped
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.shapes import Shape, Size
 from loclin.engine.targets import signs_of
-from loclin.engine.threads import limits_restored, threads_for
+from loclin.engine.threads import limits_restored, side_by_side, threads_for
 from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import (
@@ -268,8 +270,11 @@ class SVMKNNClassifier(Scored, BaseEstimator):
 
     def _nearest(self, rows: Matrix, k: int) -> NDArray[np.intp]:
         if not hasattr(self, "_index"):
-            self._index = NearestNeighbors(metric=self.metric, n_jobs=self.n_jobs).fit(self.X_)
-        return self._index.kneighbors(rows, k, return_distance=False)
+            self._index = NearestNeighbors(metric=self.metric).fit(self.X_)
+        search = partial(self._index.kneighbors, n_neighbors=k, return_distance=False)
+        parts = gen_even_slices(rows.shape[0], effective_n_jobs(self.n_jobs))
+        # in threads of our own: an interrupt in a destructor of joblib's would be lost
+        return np.concatenate(side_by_side(search, [(rows[part],) for part in parts], self.n_jobs))
 
     def _validate_new(self, X: Any) -> Matrix:
         check_is_fitted(self, "X_")
