@@ -196,6 +196,9 @@ def draw_model(rng: np.random.Generator, far_apart: bool) -> Any:
         )  # fmt: skip
     if isinstance(model, loclin.USSVMClassifier):
         del shared["alpha"]
+    if getattr(model, "solver", None) in ("convex", "alternating"):
+        # each iteration solves a problem to its end
+        shared |= {"max_iter": 3 if far_apart else 1, "calibrate": False}
     known = model.get_params()
     return model.set_params(**{name: value for name, value in shared.items() if name in known})
 
