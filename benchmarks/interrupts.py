@@ -9,7 +9,8 @@ once, when everything is compiled; then each interrupt comes at a random moment 
 
 - the process lives;
 - the call raises KeyboardInterrupt, or was over before the signal;
-- the estimator is what it was, bit for bit, wherever it raised;
+- the estimator is what it was, bit for bit, wherever it raised; so are the limits on threads, and
+  what becomes of warnings and overflows;
 - afterwards the call gives what it gives without an interrupt.
 """
 
@@ -197,7 +198,7 @@ def run_child(name: str, call: str, layout: str, options: argparse.Namespace) ->
     expected = digest(reference if call != "predict" else told)
     rng = random.Random(f"{name} {call} {layout} {options.seed}")
     interrupter = Interrupter(options.by, options.twice, rng)
-    limits = thread_limits()
+    limits, filters, errors = thread_limits(), list(warnings.filters), np.geterr()
     ends: Counter[str] = Counter()
     model = deepcopy(start)
     before = digest(model)
@@ -219,6 +220,8 @@ def run_child(name: str, call: str, layout: str, options: argparse.Namespace) ->
     now = thread_limits()
     if any(now[path] != limit for path, limit in limits.items()):
         ends[f"threads {limits} became {now}"] += 1
+    if list(warnings.filters) != filters or np.geterr() != errors:
+        ends["warnings or overflows are handled otherwise"] += 1
     return dict(ends)
 
 

@@ -132,7 +132,7 @@ def test_random_interrupts_leave_the_estimator_as_it_was(how):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", interrupts.KINDS)
 def test_random_interrupts_of_every_class(name):
-    assert interrupts.main(["--times", "10", "--only", name]) == 0
+    assert interrupts.main(["--times", "5", "--only", name, "--calls", "fit"]) == 0
 
 
 @pytest.mark.slow
@@ -145,11 +145,11 @@ def test_a_jupyter_kernel_survives_an_interrupted_fit():
         def run(code, interrupt_after=None):
             number = client.execute(textwrap.dedent(code))
             if interrupt_after is not None:
-                while client.get_iopub_msg(timeout=120)["msg_type"] != "stream":
+                while client.get_iopub_msg(timeout=600)["msg_type"] != "stream":
                     pass  # until it prints
                 kernel.interrupt_kernel()
             while True:
-                reply = client.get_shell_msg(timeout=120)
+                reply = client.get_shell_msg(timeout=600)
                 if reply["parent_header"].get("msg_id") == number:
                     return reply["content"]
 
@@ -189,6 +189,39 @@ class Beside:
         if self.n_calls == 2:
             self.happens()
         return self.inner.iterate(average=average)
+
+
+def raised_in(name, file):
+    """Let the next function of that name, in that file, raise before its first line."""
+
+    def raises(frame, event, _):
+        if event == "call" and frame.f_code.co_name == name and file in frame.f_code.co_filename:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    sys.setprofile(raises)
+
+
+@pytest.mark.parametrize("file", ["warnings.py", "_ufunc_config.py"])
+@pytest.mark.parametrize("call", ["fit", "partial_fit", "predict", "coding"])
+def test_an_interrupt_leaves_warnings_and_overflows_to_be_handled_as_before(call, file):
+    X, y = load_iris(return_X_y=True)
+    model = loclin.ML3Classifier(2, max_iter=2, random_state=0).fit(X, y)
+    calls = {
+        "fit": lambda: model.fit(X, y),
+        "partial_fit": lambda: model.partial_fit(X, y),
+        "predict": lambda: model.predict(X),
+        "coding": lambda: LocalCoordinateCoding(4, random_state=0).fit(X),
+    }
+    filters, errors = list(warnings.filters), np.geterr()
+    try:
+        raised_in("__exit__", file)
+        with pytest.raises(KeyboardInterrupt):
+            calls[call]()
+    finally:
+        sys.setprofile(None)
+    assert list(warnings.filters) == filters
+    assert np.geterr() == errors
 
 
 def test_what_predicts_during_a_refit_sees_the_old_model(monkeypatch):

@@ -17,7 +17,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import loclin
 import loclin.io
@@ -139,6 +139,73 @@ def test_a_scaler_with_a_scale_without_an_axis_is_refused(path):
     scaler = of_class("sklearn.preprocessing.StandardScaler", scale_={"array": "a"})
     file = forged.of(holding(scaler), a=np.array(1.0))
     refused(forged.write(path, file), "scale_ of a StandardScaler is an array without an axis")
+
+
+WORDS = [" ".join(pair) for pair in zip("abcdefgh" * 8, "ghabcdef" * 8, strict=True)]
+LETTERS = np.array(list("abc" * 20 + "abcd")).reshape(-1, 1)
+
+
+def forged_step(path, step, rows, name, value):
+    """Save a pipeline and change an attribute of its first step."""
+    model = make_pipeline(step, loclin.ML3Classifier(2, max_iter=2, alpha=0.01, metric=None))
+    model.set_params(ml3classifier__calibrate=False).fit(rows, np.arange(len(rows)) % 2)
+    loclin.io.save(model, path)
+    file = forged.read(path)
+    state = file.tree["model"]["state"]
+    steps = next(node for key, node in state if key == "steps")
+    step_state = steps[0]["tuple"][1]["state"]
+    next(pair for pair in step_state if pair[0] == name)[1] = value
+    forged.write(path, file)
+
+
+@pytest.mark.parametrize("outs", [[1], [10**9], [-4], [4, 4]])
+@pytest.mark.parametrize("drop", [None, "first"])
+def test_an_encoder_whose_columns_are_not_there_is_refused(outs, drop, path):
+    forged_step(path, OneHotEncoder(drop=drop), LETTERS, "_n_features_outs", outs)
+    refused(path, "_n_features_outs of a OneHotEncoder counts columns that are not there")
+
+
+def test_an_encoder_of_rare_categories_comes_back(path):
+    encoder = OneHotEncoder(min_frequency=10, drop="first", sparse_output=False)
+    model = make_pipeline(encoder, loclin.ML3Classifier(2, max_iter=2)).fit(
+        LETTERS, np.arange(len(LETTERS)) % 2
+    )
+    loclin.io.save(model, path)
+    np.testing.assert_array_equal(loclin.io.load(path).predict(LETTERS), model.predict(LETTERS))
+
+
+@pytest.mark.parametrize("place", [10**9, -1, 1])
+def test_words_whose_columns_are_not_there_are_refused(place, path):
+    words = {"dict": [["a", place], *([w, k + 1] for k, w in enumerate("bcdefgh"))]}
+    counts = CountVectorizer(token_pattern=r"\w")
+    forged_step(path, counts, WORDS, "vocabulary_", words)
+    refused(path, "vocabulary_ of a CountVectorizer counts columns that are not there")
+
+
+@pytest.mark.parametrize("n_features", [0, -5, 10**10])
+def test_hashing_into_no_columns_is_refused(n_features, path):
+    step = HashingVectorizer(n_features=8, token_pattern=r"\w")
+    forged_step(path, step, WORDS, "n_features", n_features)
+    refused(path, "n_features of a HashingVectorizer counts columns that are not there")
+
+
+@pytest.mark.parametrize("name", ["_check_parameters", "_validate_new", "predict", "_is_fitted"])
+def test_an_attribute_does_not_hide_a_method(name, path):
+    model = of_class("loclin.ML3Classifier", **{name: {"type": "object"}})
+    refused(forged.write(path, forged.of(model)), f"{name} is a method of ML3Classifier")
+
+
+def test_an_interrupt_of_a_half_written_array_is_heard(path, monkeypatch):
+    model = loclin.ML3Classifier(2, max_iter=2, alpha=0.01).fit(np.eye(4), [0, 1, 0, 1])
+
+    def stop(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile._ZipWriteFile, "close", stop)
+    with pytest.raises(KeyboardInterrupt):
+        loclin.io.save(model, path)
+    monkeypatch.undo()
+    assert not list(path.parent.iterdir())
 
 
 # The kinds that these stand for.

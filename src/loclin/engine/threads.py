@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
-from threading import Event, local
+from threading import Event, current_thread, local, main_thread
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
@@ -22,6 +23,25 @@ _ours = local()  # threads that `side_by_side` has started know the event that c
 def _controller() -> ThreadpoolController:
     """Find the thread pools once; looking for them takes milliseconds."""
     return ThreadpoolController()
+
+
+@contextmanager
+def handling_restored() -> Iterator[None]:
+    """Set what becomes of warnings and overflows as it was if the block fails.
+
+    An interrupt may come where a ``with`` block is about to set it back. Interrupts come in the
+    main thread; other threads leave alone what is shared.
+    """
+    filters, errors = warnings.filters, np.geterr()
+    try:
+        yield
+    except BaseException:
+        if current_thread() is main_thread():
+            warnings.filters = filters
+            with warnings.catch_warnings():  # so that Python looks at them anew
+                pass
+            np.seterr(**errors)
+        raise
 
 
 @contextmanager

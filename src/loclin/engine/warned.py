@@ -53,12 +53,7 @@ def warn_of_cache(message: str) -> None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Let trials warn of nothing, but of the cache: that comes once in a process."""
-    caught: list[warnings.WarningMessage] = []
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield
-    finally:  # a trial that fails is no reason to forget it
-        for one in caught:
-            if issubclass(one.category, CompileCacheWarning):
-                warnings.warn_explicit(str(one.message), one.category, one.filename, one.lineno)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("default", CompileCacheWarning)
+        yield

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from loclin.engine.threads import limits_restored
+from loclin.engine.threads import handling_restored, limits_restored
 
 T = TypeVar("T", bound=Callable[..., Any])
 E = TypeVar("E")
@@ -29,14 +29,14 @@ def atomic(method: T) -> T:
     """Let the method change all that it changes at once, when it returns.
 
     Whatever fails or interrupts it, the estimator is what it was before the call, and so are the
-    limits on threads. What attributes hold is not copied: the method must replace it, not change it
-    in place.
+    limits on threads, and what becomes of warnings and overflows. What attributes hold is not
+    copied: the method must replace it, not change it in place.
     """
 
     @wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         twin = _with_attributes(self, dict(vars(self)))
-        with limits_restored():
+        with limits_restored(), handling_restored():
             found = method(twin, *args, **kwargs)
         answer = self if found is twin else found
         # Python serves signals where it calls, loops or enters a function: not from here on.
@@ -47,10 +47,14 @@ def atomic(method: T) -> T:
 
 
 def snapshot(method: T) -> T:
-    """Let the method see the estimator as it is at the call, while another thread may fit it."""
+    """Let the method see the estimator as it is at the call, while another thread may fit it.
+
+    An interrupt leaves warnings and overflows to be handled as before.
+    """
 
     @wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return method(_with_attributes(self, vars(self)), *args, **kwargs)
+        with handling_restored():
+            return method(_with_attributes(self, vars(self)), *args, **kwargs)
 
     return guarded  # type: ignore[return-value]

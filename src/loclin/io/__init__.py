@@ -89,7 +89,7 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[Trusted]
     if not isinstance(model, BaseEstimator):
         raise ValueError(f"model={model!r} is not valid; give an estimator.")
     check_consistent(model)
-    with replaced(path) as file, ZipFile(file, "w", ZIP_STORED) as archive:
+    with replaced(path) as file, _archive_in(file) as archive:
         try:
             node = Encoder(archive, Classes(trusted)).node(model)
         except RecursionError:
@@ -104,6 +104,21 @@ def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[Trusted]
             raise ValueError(f"the model cannot be saved: {error}.") from None
         short = len(tree) <= _MOST_UNPACKED
         archive.writestr(_TREE, tree, ZIP_DEFLATED if short else ZIP_STORED)
+
+
+@contextmanager
+def _archive_in(file: BinaryIO) -> Iterator[ZipFile]:
+    """Open an archive to be written, which is left as it is where writing fails.
+
+    Closing one that an interrupt has left with a file half written would raise another error.
+    """
+    archive = ZipFile(file, "w", ZIP_STORED)
+    try:
+        yield archive
+    except BaseException:
+        archive.fp = None
+        raise
+    archive.close()
 
 
 def load(path: str | os.PathLike[str], *, trusted: Iterable[Trusted] = ()) -> Any:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import OneHotEncoder
 
 from loclin.io._classes import Classes, Refused
 
@@ -33,6 +37,46 @@ def reads_files(kind: type, state: dict[str, Any]) -> bool:
     return hasattr(kind, "build_tokenizer") and not (type(source) is str and source == "content")
 
 
+def is_of_class(kind: type, name: str) -> bool:
+    """Tell whether a class has a method or property of this name: no attribute may hide it."""
+    return hasattr(inspect.getattr_static(kind, name, None), "__get__")
+
+
+def counts_wrongly(kind: type, state: dict[str, Any]) -> str | None:
+    """Tell which numbers of a transformer reach beyond its columns; None if none do.
+
+    Neither its compiled code nor that of the transformer behind it looks.
+    """
+    words = state.get("vocabulary_")
+    if isinstance(words, dict) and sorted(words.values()) != list(range(len(words))):
+        return "vocabulary_"
+    n_features = state.get("n_features", 1)
+    hashes = issubclass(kind, FeatureHasher | HashingVectorizer)
+    if hashes and not (isinstance(n_features, int | np.integer) and 0 < n_features < 2**31):
+        return "n_features"
+    if issubclass(kind, OneHotEncoder) and "_n_features_outs" in state:
+        return _encodes_wrongly(state)
+    return None
+
+
+def _encodes_wrongly(state: dict[str, Any]) -> str | None:
+    """Tell which numbers of a OneHotEncoder reach beyond its columns; None if none do."""
+    n = len(state["categories_"])
+    rare = state.get("_infrequent_indices") or [None] * n
+    places = state.get("_default_to_infrequent_mappings") or [None] * n
+    dropped = state.get("_drop_idx_after_grouping")
+    dropped = [None] * n if dropped is None else list(dropped)
+    widths = []
+    for of_feature, few, at, drop in zip(state["categories_"], rare, places, dropped, strict=True):
+        width = len(of_feature) - (0 if few is None else len(few) - 1)
+        if at is not None and not (len(at) == len(of_feature) and set(at) <= set(range(width))):
+            return "_default_to_infrequent_mappings"
+        if drop is not None and not 0 <= drop < width:
+            return "_drop_idx_after_grouping"
+        widths.append(width - (drop is not None))
+    return None if list(state["_n_features_outs"]) == widths else "_n_features_outs"
+
+
 def check(found: Any, classes: Classes) -> None:
     """Look at an object of a file, made and filled; raise where it must not be used.
 
@@ -45,6 +89,9 @@ def check(found: Any, classes: Classes) -> None:
     if reads_files(kind, state):
         raise Refused(f"has a {kind.__name__} that reads the files that the rows name.")
     if isinstance(found, BaseEstimator):
+        wrong = counts_wrongly(kind, state)
+        if wrong is not None:
+            raise ValueError(f"{wrong} of a {kind.__name__} counts columns that are not there")
         for name, value in state.items():
             if isinstance(value, np.ndarray) and value.ndim == 0:
                 raise ValueError(f"{name} of a {kind.__name__} is an array without an axis")

@@ -14,7 +14,7 @@ from numpy.lib import format as npy
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from loclin.io._checks import check, without_memory
+from loclin.io._checks import check, is_of_class, without_memory
 from loclin.io._classes import TYPES, Classes, is_enum, is_named_tuple
 from loclin.io._encode import ARRAYS, BIT_GENERATORS, is_constant
 
@@ -181,6 +181,9 @@ class Decoder:
         found = kind.__new__(kind)
         self.made.append(found)
         state = {str(key): self.value(one) for key, one in node["state"]}
+        methods = [name for name in state if is_of_class(kind, name)]
+        if methods:
+            raise ValueError(f"{methods[0]} is a method of {kind.__name__}, not an attribute")
         # An earlier version may have had fewer parameters.
         state = without_memory(kind, _defaults(kind) | state)
         if hasattr(found, "__setstate__"):
