@@ -56,6 +56,19 @@ def plain_products(gradients, weights):
     return total / weights.sum()
 
 
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("name", ["ml3", "llsvm dual", "llsvm planes"])
+def test_products_row_by_row_are_those_of_the_moments(name, whole, monkeypatch):
+    X, y = problem()
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    model = clone(MODELS[name]).fit(X, y)
+    codes = model._codes(X)
+    codes = codes.toarray() if sparse.issparse(codes) else codes
+    found = metric.products_by_row(codes, weights, model.local_coef_, whole=whole)
+    expected = products_at(model, X, weights, whole=whole)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * abs(expected).max())
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_products_are_those_of_finite_differences_of_the_scores(n_classes):
     """ML3's code maximises, so that its slope counts for nothing: the envelope theorem."""

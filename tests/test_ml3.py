@@ -51,6 +51,21 @@ def test_digits_beat_a_linear_svm_and_near_a_kernel_svm(digits, monkeypatch):
     assert accuracy > SVC().fit(X, y).score(X_test, y_test) - 0.01
 
 
+@pytest.mark.parametrize(
+    ("n_classes", "rows_of_class", "expected"), [(3, 40, 16), (3, 31, 15), (20, 4, 2), (20, 1, 1)]
+)
+def test_classes_of_few_rows_have_few_models(n_classes, rows_of_class, expected):
+    y = np.repeat(np.arange(n_classes), rows_of_class)
+    X = np.random.default_rng(0).normal(size=(len(y), 4)) + 9 * np.cos(np.outer(y, np.arange(4)))
+    model = ML3Classifier(max_iter=3, random_state=0).fit(X, y)
+    assert model.local_coef_.shape == (n_classes, expected, 4)
+    model.partial_fit(X, y)  # goes on with as many
+    assert model.local_coef_.shape == (n_classes, expected, 4)
+    model.set_params(warm_start=True).fit(X, y)
+    assert model.local_coef_.shape == (n_classes, expected, 4)
+    assert ML3Classifier().partial_fit(X, y, classes=np.unique(y)).local_coef_.shape[1] == 16
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("n_models", [2, 4, 16])
 def test_xor_is_solved_from_every_start(n_models, seed):

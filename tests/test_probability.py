@@ -318,3 +318,19 @@ def test_soft_votes_and_self_training():
     labels[200:] = -1
     model = SelfTrainingClassifier(ML3Classifier(4, **SHORT)).fit(X, labels)
     assert model.score(X, np.searchsorted(np.unique(y), y)) > 0.6
+
+
+def test_few_rows_are_scored_where_classes_are_many(monkeypatch):
+    X, y = problem(4)
+    model = ML3Classifier(4, metric=None, **SHORT)
+    of_all, scored, decisions_of = clone(model).fit(X, y).temperature_, [], probability.decisions_of
+
+    def counted(fitted, rows):
+        scored.append(rows.shape[0])
+        return decisions_of(fitted, rows)
+
+    monkeypatch.setattr(probability, "MOST_SCORES", 4 * 300)
+    monkeypatch.setattr(probability, "decisions_of", counted)
+    of_few = clone(model).fit(X, y).temperature_
+    assert scored == [60] * 5 + [300]  # held out of each fold, and by the fit itself
+    assert 0.7 < of_few / of_all < 1.4

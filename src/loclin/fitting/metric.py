@@ -23,7 +23,7 @@ from loclin.engine.streams import share_of_last
 from loclin.engine.threads import side_by_side
 from loclin.engine.warned import quiet
 from loclin.fitting.mapped import in_metric
-from loclin.fitting.probability import log_losses
+from loclin.fitting.probability import few_of, log_losses
 from loclin.fitting.rows import part_of
 from loclin.fitting.strength import FEW_ROWS, FOLDS
 from loclin.fitting.trials import Trial, decisions_of, short_fit
@@ -34,6 +34,7 @@ MOST_ROWS = 4000  # that short fits learn from, and as many that tell whether it
 MOST_CHOSEN_FOR = 64_000  # rows of "auto", where codes are learned: more see what 4,000 do not
 MOST_FEATURES = 2000  # of a whole metric, the time of which grows with their cube, and of "auto"
 _GRADIENT_ROWS = 2000  # whose gradients are looked at
+_MOST_CODES = 4000  # of a row, whose moments are taken: of more, gradients are formed row by row
 _STRONGER = 4.0  # penalty of the short fits
 _POWER = 0.25  # of the AGOP: the metric is its square root
 _LEAST = 1e-2  # root of the metric, in its largest: it must be invertible in single precision
@@ -93,6 +94,30 @@ def gradient_products(moments: Floats, coef: Floats, *, whole: bool) -> Floats:
     return products
 
 
+def products_by_row(codes: Floats, weights: Floats, coef: Floats, *, whole: bool) -> Floats:
+    """Return what `gradient_products` gives of these codes' moments, a row's gradients at a time.
+
+    Moments of all pairs of codes are too many where classes are.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n, m) or (n, s, m)
+    weights : ndarray of shape (n,)
+        Of the rows.
+    coef : ndarray of shape (s, m, d)
+    whole : bool
+    """
+    d = coef.shape[-1]
+    products = np.zeros((d, d) if whole else d)
+    by = "sm,smd->sd" if codes.ndim == 3 else "m,smd->sd"
+    for of_row, weight in zip(codes, weights / weights.sum(dtype=np.float64), strict=True):
+        gradients = np.einsum(by, of_row, coef).astype(np.float64)
+        if len(gradients) > 1:
+            gradients -= gradients.mean(axis=0)
+        products += weight * (gradients.T @ gradients if whole else (gradients**2).sum(axis=0))
+    return products
+
+
 def root_of(products: Floats, X: Matrix, rank: int | None = None) -> Floats | None:
     """Return the root of the metric by these products; None where gradients tell none.
 
@@ -125,8 +150,12 @@ def root_of(products: Floats, X: Matrix, rank: int | None = None) -> Floats | No
 def products_of(model: Any, rows: Rows, whole: bool) -> Floats:
     """Return the products of a fitted model's gradients at some of the rows, with a trace of 1."""
     some = slice(None, None, -(-len(rows.y) // _GRADIENT_ROWS))
-    moments = code_moments(model._codes(rows.X[some]), rows.weights[some])
-    found = gradient_products(moments, model.local_coef_, whole=whole)
+    codes, weights = model._codes(rows.X[some]), rows.weights[some]
+    if not is_sparse(codes) and np.prod(codes.shape[1:]) > _MOST_CODES:
+        found = products_by_row(codes, weights, model.local_coef_, whole=whole)
+    else:
+        moments = code_moments(codes, weights)
+        found = gradient_products(moments, model.local_coef_, whole=whole)
     trace = found.trace() if whole else found.sum()
     return found / trace if trace > 0 else found
 
@@ -169,9 +198,14 @@ def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | Non
 
     Rounds go on while the log loss of the rows held out falls; errors tell less of so few rows.
     """
-    parts = [(part_of(rows, train), part_of(rows, test)) for train, test in splits(rows.y, seed)]
-    if not parts:
+    found = list(splits(rows.y, seed))
+    if not found:
         return None
+    n_classes = len(model.classes_)
+    parts = [
+        (part_of(rows, train), part_of(rows, few_of(test, n_classes, len(found))))
+        for train, test in found
+    ]
 
     def refits(roots: list[Floats | None]) -> list[Any]:
         pairs = zip(parts, roots, strict=True)

@@ -34,6 +34,7 @@ _FOLDS, _FEW_ROWS = 5, 2500  # every row is held out once, where rows are that f
 _HELD_OUT, _MOST_ROWS = 0.1, 50_000  # else so many of so many
 _MOST_SCORED = 500  # rows of a stream's call
 _MEMORY = 5000  # rows of a stream that the temperature remembers, about
+MOST_SCORES = 2**21  # of rows held out, one for each class
 _COLDEST = 1e-300  # temperature; its inverse is the hottest
 
 
@@ -126,6 +127,14 @@ def log_losses(decisions: Floats, y: Labels, weights: Floats) -> Floats:
     return loss.by_row(1.0 / temperature_of(decisions, y, weights))
 
 
+def few_of(places: NDArray[np.intp], n_classes: int, n_parts: int = 1) -> NDArray[np.intp]:
+    """Return rows, or so many of them, at random, that the scores of all parts take little room."""
+    most = max(1, MOST_SCORES // (n_classes * n_parts))
+    if len(places) <= most:
+        return places
+    return np.sort(np.random.default_rng(0).permutation(places)[:most])
+
+
 def labelwise(decisions: Floats, y: Labels, weights: Floats) -> Any:
     """Return the temperature; where rows have several labels one for each."""
     if y.ndim == 1:
@@ -163,7 +172,9 @@ def held_out_temperature(
         with quiet(), suppress(ValueError):  # the fit itself has warned
             test, decisions = _held_out(classifier, rows, seed)
     if not len(test) or not np.isfinite(decisions).all():
-        X, y, weights, _ = rows if watched is None else watched
+        told = rows if watched is None else watched
+        some = few_of(np.arange(len(told.y)), len(classifier.classes_))
+        X, y, weights, _ = told if len(some) == len(told.y) else part_of(told, some)
         return labelwise(decisions_of(classifier, X), y, weights), len(y)
     of_short = labelwise(decisions, rows.y[test], rows.weights[test])
     here = spread(decisions_of(classifier, rows.X[test]))
@@ -179,6 +190,8 @@ def _held_out(classifier: Any, rows: Rows, seed: int) -> tuple[NDArray[np.intp],
     """Return rows, and what short fits that did not see them say of them."""
     short, trial = copy(classifier), classifier._trial(rows)
     splits = list(_splits(rows, seed))
+    n_classes = len(classifier.classes_)
+    splits = [(train, few_of(test, n_classes, len(splits))) for train, test in splits]
     n_iterations = trial.n_calibrating * (trial.longer if len(splits) == 1 else 1)
     n_iterations = min(n_iterations, classifier.max_iter)
     vars(short).update(trial.parameters)

@@ -15,7 +15,7 @@ from loclin.engine.scores import block_rows
 from loclin.engine.threads import side_by_side, threads_for
 from loclin.engine.warned import quiet
 from loclin.fitting.checks import check_number
-from loclin.fitting.probability import log_losses
+from loclin.fitting.probability import few_of, log_losses
 from loclin.fitting.rows import part_of
 from loclin.fitting.trials import Trial, decisions_of
 
@@ -63,6 +63,10 @@ def chosen_factor(model: Any, rows: Rows, seed: int) -> float:
     with threads_for(n_products), quiet():  # the fit itself warns
         try:
             parts = list(folds.split(rows.y, rows.y))
+            n_held_out = len(parts) * len(FACTORS)
+            parts = [
+                (train, few_of(test, len(model.classes_), n_held_out)) for train, test in parts
+            ]
             tasks = [(model, rows, trial, seed, train, test) for train, test in parts]
             by_fold = side_by_side(fold_decisions, tasks, model.n_jobs)
         except ValueError:

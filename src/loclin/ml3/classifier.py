@@ -30,6 +30,7 @@ from loclin.projections import dual_exponent
 # long, or stay so, many a fit to the rows of `benchmarks.many_rows` levels off early, with twice
 # the errors.
 _FIRST_STEP, _AS_PASS = 1 / 15, 1
+_MODELS, _ROWS_OF_A_MODEL = 16, 2  # of a class, and of each of them at least
 
 
 class ML3Classifier(LocallyLinearClassifier):
@@ -53,9 +54,11 @@ class ML3Classifier(LocallyLinearClassifier):
 
     Parameters
     ----------
-    n_models : int, default=16
+    n_models : int or None, default=None
         Linear models for each class. Accuracy rises with it until the data is spent; prediction
-        costs n_classes * n_models * n_features multiply-adds.
+        costs n_classes * n_models * n_features multiply-adds. None means 16, or fewer where classes
+        have few rows: one for every two rows that a class has on average, at least one. On a
+        stream, whose rows are not known, None means 16.
     p : float, default=1.5
         Exponent in [1, inf] of the ball that the codes live in. 1 lets the best model act alone,
         inf adds up all positive ones. 1.5 is the paper's, for all its data; at 4/3, 1.5, 2 and inf
@@ -208,7 +211,7 @@ class ML3Classifier(LocallyLinearClassifier):
 
     def __init__(
         self,
-        n_models: int = 16,
+        n_models: int | None = None,
         *,
         p: float = 1.5,
         alpha: float | str = "auto",
@@ -263,7 +266,8 @@ class ML3Classifier(LocallyLinearClassifier):
     t_: int
 
     def _check_parameters(self) -> None:
-        check_number("n_models", self.n_models, Integral, low=1)
+        if self.n_models is not None:
+            check_number("n_models", self.n_models, Integral, low=1, hint="or None")
         check_number("p", self.p, low=1, hint="1 lets one model act, inf all positive ones")
         check_strength("alpha", self.alpha)
         check_option("loss", self.loss, losses_for("concave-convex"))
@@ -283,13 +287,19 @@ class ML3Classifier(LocallyLinearClassifier):
         """Every parameter leaves a way to learn from a stream."""
 
     def _trial(self, rows: Rows) -> Trial:
-        return Trial({}, most_draws=2)
+        return Trial({"n_models": self._count_of(rows)}, most_draws=2)
 
-    def _settings(self, alpha: float, n_samples: int) -> CCCPSettings:
+    def _count_of(self, rows: Rows) -> int:
+        """Return the number of models of each class in a fit to these rows."""
+        if self.n_models is not None:
+            return int(self.n_models)
+        return max(1, min(_MODELS, len(rows.y) // (_ROWS_OF_A_MODEL * len(self.classes_))))
+
+    def _settings(self, alpha: float, n_models: int, n_samples: int) -> CCCPSettings:
         p = self._p = float(self.p)
         return CCCPSettings(
             alpha=alpha,
-            n_models=int(self.n_models),
+            n_models=n_models,
             p=p,
             loss=int(LOSSES[self.loss]),
             batch_size=self._batch_size(n_samples),
@@ -300,21 +310,26 @@ class ML3Classifier(LocallyLinearClassifier):
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> CCCPFit:
         n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
         alpha = self._strength(norm2, n)
-        if continued:
-            check_n_models(self.n_models, self.local_coef_)  # before memory is taken
-        solver = CCCP(rows.X, len(self.classes_), self._settings(alpha, n))
+        m = self._count_so_far() if continued else self._count_of(rows)
+        solver = CCCP(rows.X, len(self.classes_), self._settings(alpha, m, n))
         rounds = rounds_of(self, rows, rng, continued=continued, as_pass=_AS_PASS)
         schedule = step_offset(alpha, norm2, starting_eta0(self, n, _FIRST_STEP)), float(self.s0)
         if continued:
             solver.set_models(self.local_coef_, self.local_intercept_)
             return CCCPFit(solver, rounds, rng, *schedule)
-        return CCCPFit(solver, rounds, rng, *schedule, start=self._starting_codes(rounds, rng))
+        return CCCPFit(solver, rounds, rng, *schedule, start=self._starting_codes(m, rounds, rng))
+
+    def _count_so_far(self) -> int:
+        """Return the number of models of each class in the fit that is to go on."""
+        if self.n_models is not None:
+            check_n_models(self.n_models, self.local_coef_)  # before memory is taken
+        return self.local_coef_.shape[1]
 
     def _starting_codes(
-        self, rounds: Rounds, rng: np.random.Generator
+        self, m: int, rounds: Rounds, rng: np.random.Generator
     ) -> Callable[[Matrix, np.random.Generator], Floats]:
         """Return what writes the codes of rows in the starting round."""
-        m, p = int(self.n_models), float(self.p)
+        p = float(self.p)
         if isinstance(self.init, str):
             if self.init == "random":
                 return lambda X, rng: random_codes(rng, X.shape[0], m, p, X.dtype)
@@ -339,9 +354,8 @@ class ML3Classifier(LocallyLinearClassifier):
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> CCCPStream:
         continued = self._is_fitted()
-        if continued:
-            check_n_models(self.n_models, self.local_coef_)  # before memory is taken
-        solver = CCCP(rows.X, len(self.classes_), self._settings(1.0, len(rows.y)))
+        m = self._count_so_far() if continued else int(self.n_models or _MODELS)
+        solver = CCCP(rows.X, len(self.classes_), self._settings(1.0, m, len(rows.y)))
         stream = CCCPStream(solver, rng)
         if continued:
             solver.set_models(self.local_coef_, self.local_intercept_)
