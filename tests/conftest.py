@@ -89,7 +89,7 @@ def told_by_its_own_rows(monkeypatch):
     """
     from loclin.fitting import probability
 
-    monkeypatch.setattr(probability, "_splits", lambda rows, seed: iter(()))
+    monkeypatch.setattr(probability, "splits_for", lambda rows, seed: iter(()))
 
 
 # Tests of a group run one after another in one process. Each model has a group, so that no two

@@ -52,6 +52,22 @@ def test_it_fits_predicts_and_comes_back(kind, layout, tmp_path):
 
 
 @each("layout", DENSE_AND_SPARSE)
+@each("kind", [kind for kind in KINDS if kind is not loclin.KernelLMKLClassifier])
+def test_rows_far_away_get_probabilities_without_a_warning(kind, layout):
+    rows = LAYOUTS[layout](X)
+    model = make(kind).fit(rows, Y)
+    with np.errstate(over="warn", invalid="warn", divide="warn"):
+        try:
+            chances = model.predict_proba(rows * 1e300)
+        except ValueError as error:  # distances have squares
+            assert "so long that their squared norms overflow" in str(error)
+            return
+        assert set(model.predict(rows * 1e300)) <= set(Y)
+        model.local_model(rows[:3] * 1e300)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+
+
+@each("layout", DENSE_AND_SPARSE)
 @each("kind", [kind for kind in KINDS if hasattr(kind, "partial_fit")])
 def test_a_stream_goes_on_from_its_file(kind, layout, tmp_path):
     rows = LAYOUTS[layout](X)

@@ -24,6 +24,7 @@ from loclin.l3m.models import RegionalModels
 from loclin.l3m.online import Online, OnlineRun, Settings
 from loclin.l3m.outputs import ChangeOfVariables, Outputs
 from loclin.l3m.refined import Annealing, partition_at
+from loclin.l3m.rules import region_rules
 from loclin.l3m.span import Span, _direction, dot
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
@@ -468,11 +469,28 @@ def test_region_rules_say_where_and_what():
     for k, rule in enumerate(rules):
         lines = rule.splitlines()
         assert lines[0] == f"region {k}: {shares[k]:.1%} of the rows"
+        if not shares[k]:
+            continue
         top = np.abs(model.partition_coef_ - model.partition_coef_.mean(axis=0))[k].argmax()
         assert X.columns[top] in lines[1]
         assert [line.split(":")[0] for line in lines[2:]] == [f"  class {c}" for c in range(3)]
     assert isinstance(X, pd.DataFrame)
     assert model.region_rules()[0].splitlines()[0] == "region 0"
+
+
+def test_region_rules_name_regions_that_are_dead():
+    models = RegionalModels(
+        partition=np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]]),
+        thresholds=np.array([0.0, 0.0, -1.0]),
+        coef=np.array([[[1.0, 2.0], [2.0, -1.0], [1e-7, 0.0]]] * 2),
+        intercept=np.zeros((2, 3)),
+    )
+    names, classes = ["a", "b"], np.array(["no", "yes"])
+    rules = region_rules(models, classes, names, 2, None)
+    assert [len(rule.splitlines()) for rule in rules] == [4, 4, 2]
+    assert rules[2] == "region 2\n  hardly learned"
+    rules = region_rules(models, classes, names, 2, np.array([0, 0, 0]))
+    assert rules[1] == "region 1: 0.0% of the rows\n  no row is here"
 
 
 def test_vc_bound():

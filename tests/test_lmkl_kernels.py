@@ -1,14 +1,17 @@
 """L-MKL with kernels: its gradient by finite differences, SVC, and CVXPY for fixed gates."""
 
+from copy import copy
 from functools import partial
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler, add_dummy_feature
 from sklearn.svm import SVC
 
@@ -158,10 +161,38 @@ def test_kernels_of_any_scale_give_the_same_scores(factor):
     np.testing.assert_allclose(scores[1], scores[0], rtol=1e-6, atol=1e-6)
 
 
-def test_it_has_no_probabilities_and_says_what_has():
-    model = KernelLMKLClassifier(max_iter=2, tol=10.0, random_state=0).fit(*IRIS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_are_near_the_best_of_any_temperature(n_classes):
+    X, y = make_classification(
+        500, 5, n_informative=4, n_redundant=0, n_classes=n_classes, flip_y=0.15, random_state=0
+    )
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    model = KernelLMKLClassifier(max_iter=10, random_state=0).fit(X_train, y_train)
+    found = model.predict_proba(X_test)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.classes_[found.argmax(axis=1)], model.predict(X_test))
+    best = min(
+        log_loss(y_test, clone_with(model, t).predict_proba(X_test)) for t in np.logspace(-2, 2, 60)
+    )
+    assert log_loss(y_test, found) < 1.05 * best
+
+
+def clone_with(model, temperature):
+    other = copy(model)
+    other.temperature_ = temperature
+    return other
+
+
+def test_a_class_of_one_row_has_probabilities():
+    X, y = np.vstack([IRIS[0], [[9.0, 9.0, 9.0, 9.0]]]), np.append(IRIS[1], 3)
+    model = KernelLMKLClassifier(max_iter=2, tol=1.0, random_state=0).fit(X, y)
+    assert model.predict_proba(X).shape == (len(y), 4)
+    assert model.smoothing_ == 1 / (len(y) + 2)
+
+
+def test_without_calibration_there_are_no_probabilities():
+    model = KernelLMKLClassifier(max_iter=2, tol=10.0, calibrate=False).fit(*IRIS)
+    assert model.temperature_ is None
     assert not hasattr(model, "predict_proba")
-    with pytest.raises(AttributeError) as raised:
-        model.predict_proba(IRIS[0])
-    assert "KernelLMKLClassifier has no probabilities" in str(raised.value.__cause__)
-    assert "CalibratedClassifierCV" in str(raised.value.__cause__)
+    with pytest.raises(TypeError, match="calibrate='yes'"):
+        KernelLMKLClassifier(calibrate="yes").fit(*IRIS)

@@ -93,7 +93,7 @@ def defaults_section(entries: list[Entry], results: dict[tuple[str, str], Any],
     yield table(head, summary(found))
     for what, picture in PICTURES.items():
         ranks, shared = ranked(found, what)
-        if not ranks:
+        if len(ranks) < 2:
             continue
         distance = critical_difference(len(ranks), len(shared))
         name = what.removesuffix(" %")

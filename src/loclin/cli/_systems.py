@@ -129,8 +129,8 @@ class System:
 
 def roster() -> list[System]:
     """Return every classifier of loclin and the rivals, in the order in which they run."""
-    most_frequent = partial(_seeded, DummyClassifier, strategy="most_frequent")
-    majority = System("Majority", most_frequent, baseline=True)
+    shares = partial(_seeded, DummyClassifier, strategy="prior")  # probabilities, too
+    majority = System("Majority", shares, baseline=True)
     return [majority, *_own_systems(), *_rivals()]
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+import numpy as np
+
 from loclin.engine.threads import handling_restored, limits_restored
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -49,12 +51,13 @@ def atomic(method: T) -> T:
 def snapshot(method: T) -> T:
     """Let the method see the estimator as it is at the call, while another thread may fit it.
 
-    An interrupt leaves warnings and overflows to be handled as before.
+    Scores of rows far away from all others may overflow: NumPy does not warn of it. An interrupt
+    leaves warnings and overflows to be handled as before.
     """
 
     @wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with handling_restored():
+        with handling_restored(), np.errstate(over="ignore", invalid="ignore"):
             return method(_with_attributes(self, vars(self)), *args, **kwargs)
 
     return guarded  # type: ignore[return-value]

@@ -309,10 +309,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         if not self._scores_tell_finite:
             return self._class_scores(self._validate_new(X), ranks=ranks)
         rows = self._validate_new(X, finite=False)
-        with np.errstate(invalid="ignore", over="ignore"):
-            scores = self._class_scores(rows, ranks=ranks)
-            if not np.isfinite(scores.sum()):  # the rows may be, and only the scores too large
-                self._validate_new(X)
+        scores = self._class_scores(rows, ranks=ranks)
+        if not np.isfinite(scores.sum()):  # the rows may be, and only the scores too large
+            self._validate_new(X)
         return scores
 
     def _strength(self, norm2: float, n_samples: float) -> float:

@@ -189,7 +189,7 @@ def smoothing_of(n_rows: float) -> float:
 def _held_out(classifier: Any, rows: Rows, seed: int) -> tuple[NDArray[np.intp], Floats]:
     """Return rows, and what short fits that did not see them say of them."""
     short, trial = copy(classifier), classifier._trial(rows)
-    splits = list(_splits(rows, seed))
+    splits = list(splits_for(rows, seed))
     n_classes = len(classifier.classes_)
     splits = [(train, few_of(test, n_classes, len(splits))) for train, test in splits]
     n_iterations = trial.n_calibrating * (trial.longer if len(splits) == 1 else 1)
@@ -207,7 +207,7 @@ def _held_out(classifier: Any, rows: Rows, seed: int) -> tuple[NDArray[np.intp],
     return np.concatenate([test for _, test in splits]), np.concatenate(found)
 
 
-def _splits(rows: Rows, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def splits_for(rows: Rows, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Yield rows to train on and to hold out; none where a class of few rows has too few."""
     n, y = len(rows.y), rows.y
     if y.ndim == 2:
@@ -279,11 +279,6 @@ class StreamedTemperature(NamedTuple):
 
 
 def _is_calibrated(classifier: Probabilities) -> bool:
-    if "calibrate" not in vars(classifier) and not classifier.calibrate:
-        raise AttributeError(
-            f"{type(classifier).__name__} has no probabilities of its own; put it in a "
-            "CalibratedClassifierCV of sklearn.calibration."
-        )
     if not classifier.calibrate or getattr(classifier, "temperature_", 1.0) is None:
         raise AttributeError(
             f"{type(classifier).__name__} finds no probabilities with calibrate=False; set "
@@ -395,4 +390,8 @@ class Probabilities:
 
     def _over_temperature(self, X: ArrayLike) -> Floats:
         scores = self.decision_function(X)  # files of earlier versions know no temperature
-        return (scores / getattr(self, "temperature_", 1.0)).astype(scores.dtype, copy=False)
+        scores = (scores / getattr(self, "temperature_", 1.0)).astype(scores.dtype, copy=False)
+        if not np.isfinite(scores.sum()):  # of rows far away from all others
+            most = float(np.finfo(scores.dtype).max) / 4
+            scores = np.clip(np.nan_to_num(scores, nan=-most), -most, most)
+        return scores

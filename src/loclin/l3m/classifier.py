@@ -399,7 +399,8 @@ class L3MClassifier(LocallyLinearClassifier):
         Returns
         -------
         rules : list of str
-            One text of some lines for each region.
+            One text of some lines for each region. Regions where no row of X is, or hardly any was
+            learned, say so, and nothing else.
 
         Examples
         --------

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from loclin.l3m.models import RegionalModels
 
+_HARDLY = 1e-3  # of the largest classifier: one of a region where no row was learned
+
 
 def linear_words(
     coef: NDArray[np.floating], intercept: float, names: Sequence[str], n_top: int
@@ -43,19 +45,25 @@ def region_rules(
     Returns
     -------
     rules : list of r str
-        What all partition functions have in common is left out.
+        What all partition functions have in common is left out. Regions where no row is, or hardly
+        any was learned, say so, and nothing else.
     """
     partition = models.partition - models.partition.mean(axis=0)
     thresholds = models.thresholds - models.thresholds.mean()
     scored = classes if len(models.coef) > 1 else classes[1:]
+    sizes = np.linalg.norm(models.coef, axis=(0, 2))
     rules = []
     for k in range(len(partition)):
-        title = f"region {k}"
+        title, is_empty = f"region {k}", False
         if regions is not None:
             share = float(np.mean(regions == k)) if len(regions) else 0.0
             title += f": {share:.1%} of the rows"
+            is_empty = not share
+        if is_empty or sizes[k] < _HARDLY * sizes.max():
+            rules.append(f"{title}\n  {'no row is here' if is_empty else 'hardly learned'}")
+            continue
         where = linear_words(partition[k], float(thresholds[k]), names, n_top)
-        lines = [title, f"  where this is largest of the regions: {where}"]
+        lines = [title, f"  a row is here if this is larger than in the other regions: {where}"]
         classifiers = zip(scored, models.coef[:, k], models.intercept[:, k], strict=True)
         for label, coef, intercept in classifiers:
             lines.append(f"  class {label}: {linear_words(coef, intercept, names, n_top)}")

@@ -26,6 +26,7 @@ from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import (
     check_feature_scale,
+    check_flag,
     check_number,
     check_option,
     read_labelled_rows,
@@ -33,6 +34,13 @@ from loclin.fitting.checks import (
 )
 from loclin.fitting.consistent import wrong_with_classes
 from loclin.fitting.iterations import Plateau
+from loclin.fitting.probability import (
+    rescaled,
+    smoothing_of,
+    splits_for,
+    spread,
+    temperature_of,
+)
 from loclin.fitting.rows import weighed
 from loclin.fitting.scored import Scored
 from loclin.fitting.targets import n_scorers
@@ -58,8 +66,7 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
 
     A score is no linear model of the row, so there is no `local_model`; where all kernels are
     linear, `LMKLClassifier` has one, and learns from any number of rows. This one holds the kernel
-    matrices of all pairs of training rows: it is for a few thousand. Probabilities are left to
-    ``CalibratedClassifierCV``.
+    matrices of all pairs of training rows: it is for a few thousand.
 
     Features, and kernels, should have comparable scales: put a ``StandardScaler`` in front.
 
@@ -83,6 +90,9 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         Steps end when five in a row have not lowered the value by `tol`. Also that of the SVMs,
         whose solver ends after 100,000 steps, or 100 a row, with a warning.
     class_weight : dict, "balanced" or None, default=None
+    calibrate : bool, default=True
+        Find the temperature of the probabilities, by SVMs under the same gates that hold rows out.
+        False saves these, and leaves no `predict_proba`.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -95,6 +105,11 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         The a_yi; s scorers: n_classes, but 1 for two classes.
     intercept_ : ndarray of shape (s,)
     alpha_ : float
+    temperature_ : float or None
+        What scores are divided by before their softmax is `predict_proba`: that of least log loss
+        on rows held out.
+    smoothing_ : float
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
     objective_ : list of float
         The value after each step of the gates.
     n_iter_, n_features_in_ : int
@@ -119,7 +134,7 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
     True
     """
 
-    _multilabel = calibrate = False
+    _multilabel = False
     gate_coef_: Annotated[Floats, Shape("k d", np.float64)]
     gate_intercept_: Annotated[Floats, Shape("k", np.float64)]
     X_: Annotated[Any, Shape("n d", np.float64)]
@@ -138,6 +153,7 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         max_iter: int = 100,
         tol: float = 1e-3,
         class_weight: dict[Any, float] | str | None = None,
+        calibrate: bool = True,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.kernels = kernels
@@ -146,6 +162,7 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.class_weight = class_weight
+        self.calibrate = calibrate
         self.random_state = random_state
 
     @atomic
@@ -175,12 +192,17 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         data, target = read_labelled_rows(self, X, y, dtype=np.float64)
         self.classes_, rows = weighed(data, target, self.class_weight, sample_weight)
         check_feature_scale(rows.X)
-        gates, svms = self._learn(rows, [kernel_matrix(k, rows.X, rows.X) for k in self.kernels])
-        self.gate_intercept_, self.gate_coef_ = gates[0], gates[1:].T
+        rng = check_random_state(self.random_state)
+        kernels = [kernel_matrix(k, rows.X, rows.X) for k in self.kernels]
+        V, svms = self._learn(rows, kernels, rng)
+        self.gate_intercept_, self.gate_coef_ = V[0], V[1:].T
         support = np.abs(svms.dual).sum(axis=1) > 0
         support[0] |= not support.any()  # of one label
         self.X_, self.dual_coef_ = rows.X[support], svms.dual[support].T
         self.intercept_ = svms.intercept
+        self.temperature_, self.smoothing_ = None, 0.0
+        if self.calibrate:
+            self._find_temperature(rows, kernels, svms, int(rng.randint(2**31 - 1)))
         return self
 
     @snapshot
@@ -213,6 +235,7 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
                          hint='or "scale"')  # fmt: skip
         check_number("max_iter", self.max_iter, Integral, low=1)
         check_number("tol", self.tol, low=0, open_low=True, open_high=True)
+        check_flag("calibrate", self.calibrate)
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         if not hasattr(self, "dual_coef_"):
@@ -221,18 +244,18 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
             return f"there are gates of {sizes['k']} kernels, but {len(self.kernels)} kernels"
         return wrong_with_classes(self, sizes, False)
 
-    def _learn(self, rows: Rows, kernels: list[Floats]) -> tuple[Floats, SVMs]:
+    def _learn(
+        self, rows: Rows, kernels: list[Floats], rng: np.random.RandomState
+    ) -> tuple[Floats, SVMs]:
         """Return the gates' weights, (1 + d, n_kernels), and the SVMs on the combined kernel."""
         Z, unit = add_dummy_feature(rows.X), 1 / np.sqrt(1 + mean_squared_norm(rows.X))
-        V = unit * check_random_state(self.random_state).normal(size=(Z.shape[1], len(kernels)))
+        V = unit * rng.normal(size=(Z.shape[1], len(kernels)))
         gates, step = softmax(Z @ V, axis=1), self.gate_lr * unit
         alpha: Any = self.alpha
         if isinstance(alpha, str):
             norms = (gates**2 * np.stack([np.diag(K) for K in kernels], axis=1)).sum(axis=1)
             alpha = auto_alpha(float(norms.mean()) or 1.0, len(gates))
-        with np.errstate(over="ignore"):  # bounds have a bound
-            bounds = rows.weights / (alpha * rows.weights.sum())
-        signs = signs_of(rows.y, n_scorers(self.classes_))
+        bounds, signs = bounds_of(rows.weights, alpha), signs_of(rows.y, n_scorers(self.classes_))
         svms = solved(kernels, gates, signs, bounds, self.tol)
         plateau, objective = Plateau(self.tol, _PATIENCE), [alpha * svms.value]
         while not plateau.reached(objective[-1]):
@@ -260,6 +283,28 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         self.alpha_, self.objective_, self.n_iter_ = alpha, objective[1:], len(objective) - 1
         return V, svms
 
+    def _find_temperature(self, rows: Rows, kernels: list[Floats], svms: SVMs, seed: int) -> None:
+        """Set the temperature by rows that SVMs under the gates as they are hold out.
+
+        Where a class has too few rows, those of the fit itself must do.
+        """
+        gates, signs = self._gates(rows.X), signs_of(rows.y, n_scorers(self.classes_))
+        own = self._decisions(svms.scores(kernels, gates, gates))
+        tested, decisions = np.arange(len(rows.y)), own
+        parts = list(splits_for(rows, seed))
+        if parts:
+            said = []
+            for train, test in parts:
+                inner = [kernel[np.ix_(train, train)] for kernel in kernels]
+                bounds = bounds_of(rows.weights[train], self.alpha_)
+                short = solved(inner, gates[train], signs[train], bounds, self.tol)
+                across = [kernel[np.ix_(test, train)] for kernel in kernels]
+                said.append(self._decisions(short.scores(across, gates[test], gates[train])))
+            tested, decisions = np.concatenate([test for _, test in parts]), np.concatenate(said)
+        found = temperature_of(decisions, rows.y[tested], rows.weights[tested])
+        self.temperature_ = float(rescaled(found, spread(own[tested]), spread(decisions)))
+        self.smoothing_ = smoothing_of(len(tested))
+
     def _validate_new(self, X: Any) -> Matrix:
         check_is_fitted(self, "dual_coef_")
         return read_rows(self, X, reset=False, dtype=np.float64)
@@ -285,6 +330,20 @@ class SVMs(NamedTuple):
     value: float  # of the dual problems, in sum
     slopes: Floats  # shape: (n, n_kernels), of the value by the gates' outputs
     done: bool  # to the tolerance
+
+    def scores(self, kernels: list[Floats], gates: Floats, own: Floats) -> Floats:
+        """Return the scores of rows, by kernels with the SVMs' rows, and the gates of both."""
+        by_kernel = (
+            gate[:, None] * (kernel @ (of_own[:, None] * self.dual))
+            for kernel, gate, of_own in zip(kernels, gates.T, own.T, strict=True)
+        )
+        return sum(by_kernel) + self.intercept
+
+
+def bounds_of(weights: Floats, alpha: float) -> Floats:
+    """Return the bounds of the dual variables of rows with these weights."""
+    with np.errstate(over="ignore"):  # bounds have a bound
+        return np.asarray(weights / (alpha * weights.sum()))
 
 
 def most_steps(n: int) -> int:

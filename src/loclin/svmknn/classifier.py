@@ -78,7 +78,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
     ----------
     n_neighbors : int or None, default=None
         How many training rows an SVM is learned from, at least 1; all of them, with a warning,
-        where there are fewer. None takes 50, or all if there are fewer. Tune it.
+        where there are fewer. None takes 50, but no more than a quarter of the rows: the SVM of
+        most of few rows is one linear model for all. Tune it.
     alpha : float or "scale", default="scale"
         L2 strength, above 0. "scale" takes 0.3 times the mean squared distance of the neighbours to
         their mean, over their number, anew for each neighbourhood. No strength is below 1e-9 of
@@ -191,7 +192,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         self.X_, self.y_, self.weights_ = kept.X, kept.y, kept.weights.astype(np.float64)
         n = len(self.y_)
         if self.n_neighbors is None:
-            self.n_neighbors_ = min(_NEIGHBORS, n)
+            self.n_neighbors_ = min(_NEIGHBORS, max(1, n // 4))
         else:
             self.n_neighbors_ = clipped("n_neighbors", self.n_neighbors, n, f"X has {n} rows")
         self.__dict__.pop("_index", None)
