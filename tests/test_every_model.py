@@ -60,7 +60,8 @@ def test_rows_far_away_get_probabilities_without_a_warning(kind, layout):
         try:
             chances = model.predict_proba(rows * 1e300)
         except ValueError as error:  # distances have squares
-            assert "so long that their squared norms overflow" in str(error)
+            if "so long that their squared norms overflow" not in str(error):
+                raise
             return
         assert set(model.predict(rows * 1e300)) <= set(Y)
         model.local_model(rows[:3] * 1e300)
