@@ -23,6 +23,7 @@ BLANK = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, token
 
 # A folder, or a file beside the folders, imports from those before it.
 FLOORS = [
+    ["portable"],  # what a fitted model computes, in words
     ["engine"],  # compiled loops, loaders, scores, descent: knows no paper
     ["fitting"],  # from data to a fitted model
     ["anchors", "projections"],

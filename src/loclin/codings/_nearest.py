@@ -27,6 +27,7 @@ from loclin.engine.data import Floats, Matrix
 from loclin.engine.shapes import Shape, Size
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number
+from loclin.portable.words import NearestAnchors
 
 
 class NearestCoding(AnchorCoding):
@@ -199,6 +200,9 @@ class SoftAssignmentCoding(NearestCoding):
         coding._n_neighbors = min(n_neighbors, len(anchors))
         return coding
 
+    def _coder(self) -> NearestAnchors:
+        return NearestAnchors(self.anchors_, self._n_neighbors, "exp", self.bandwidth_)
+
     def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
         with np.errstate(over="ignore"):  # exp(-inf) is the 0 that is meant
             weights = np.exp(-self.bandwidth_ * (distances - distances[:, :1]))
@@ -249,6 +253,9 @@ class InverseDistanceCoding(NearestCoding):
     def _check_parameters(self) -> None: ...
 
     def _learn(self, X: Matrix) -> None: ...
+
+    def _coder(self) -> NearestAnchors:
+        return NearestAnchors(self.anchors_, self._n_neighbors, "inverse")
 
     def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
         nearest = distances[:, :1]
@@ -320,6 +327,9 @@ class LLCCoding(NearestCoding):
 
     def _learn(self, X: Matrix) -> None:
         self._squared_distances = cdist(self.anchors_, self.anchors_, "sqeuclidean")
+
+    def _coder(self) -> NearestAnchors:
+        return NearestAnchors(self.anchors_, self._n_neighbors, "rebuild", self.regularization)
 
     def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
         n_samples, k = indices.shape

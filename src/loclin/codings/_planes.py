@@ -19,6 +19,7 @@ from loclin.engine.data import Floats, Matrix
 from loclin.engine.shapes import Shape
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_flag, check_number, check_option
+from loclin.portable.words import CodesByScorer, LinearGates
 
 _MOST = 40  # planes, where their number is ours
 
@@ -207,11 +208,20 @@ class OrthogonalCoding(Coding):
         stops = np.cumsum(self.n_planes_)
         return [slice(*ends) for ends in zip(stops - self.n_planes_, stops, strict=True)]
 
-    def _set_codes(self, X: Matrix, planes: slice) -> Floats:
+    def _directions(self, planes: slice) -> Floats:
+        """Return what rows are multiplied by."""
         directions = self.planes_[planes]
-        if self.whiten:
-            directions = directions / self.singular_values_[planes, None]
-        codes = X @ directions.T
+        return directions / self.singular_values_[planes, None] if self.whiten else directions
+
+    def _coder(self) -> LinearGates | CodesByScorer:
+        most = int(self.n_planes_.max())
+        sets = [self._directions(planes) for planes in self._sets()]
+        padded = [np.pad(one, ((0, most - len(one)), (0, 0))) for one in sets]
+        gates = tuple(LinearGates(one, np.zeros(most, one.dtype), self.norm) for one in padded)
+        return CodesByScorer(gates) if self.per_class else gates[0]
+
+    def _set_codes(self, X: Matrix, planes: slice) -> Floats:
+        codes = X @ self._directions(planes).T
         if self.norm == "l1":
             return _divided(codes, np.abs(codes).sum(axis=1, keepdims=True))
         # the largest first: squares may be too large, or vanish

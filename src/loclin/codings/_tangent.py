@@ -20,6 +20,8 @@ from loclin.engine.data import Floats, Labels, Matrix, is_sparse
 from loclin.engine.shapes import Shape
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number
+from loclin.portable.describing import coder_of
+from loclin.portable.words import TangentCodes
 
 _MOST_ROWS = 1000  # near an anchor; more hardly turn its tangents
 
@@ -165,6 +167,10 @@ class TangentCoding(Coding):
         codes = csr_matrix(parts, shape=(rows.shape[0], weights.shape[1] * width))
         codes.eliminate_zeros()
         return codes
+
+    def _coder(self) -> TangentCodes:
+        weights = coder_of(self.coding_)
+        return TangentCodes(weights, self.anchors_, self.tangents_, float(self.scale))
 
 
 def _places(labels: Labels, n_labels: int) -> list[NDArray[np.intp]]:

@@ -34,6 +34,8 @@ from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.rows import settings_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import DUAL_TRIAL, Trial
+from loclin.portable.describing import term_of
+from loclin.portable.words import NearestAnchors, Term
 
 _CLUSTERS, _ROWS = 64, 30  # at most so many clusters, of so many rows on average
 # One for each model, penalised like the weight of a feature that is always 1.
@@ -301,6 +303,9 @@ class CSVMClassifier(LocallyLinearClassifier):
     @property
     def _n_scorers(self) -> int:
         return 1 if len(self.classes_) == 2 and not self._competing else len(self.classes_)
+
+    def _terms(self) -> tuple[Term, ...]:
+        return term_of(self, NearestAnchors(self.cluster_centers_, 1, "exp"))
 
     def _codes(self, X: Matrix) -> sparse.csr_matrix:
         clusters = clusters_of(X, self.cluster_centers_)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.engine.data import Floats, Labels, Rows, is_sparse
+from loclin.engine.data import Floats, Labels, Rows
 from loclin.engine.threads import side_by_side
 from loclin.ensemble.kinds import (
     check_kinds,
@@ -21,7 +21,7 @@ from loclin.ensemble.kinds import (
     kinds_of,
     unfitted_member,
 )
-from loclin.ensemble.members import Members
+from loclin.ensemble.members import Members, terms_of, weights_of
 from loclin.ensemble.merging import merged
 from loclin.ensemble.selection import folds_of, select
 from loclin.fitting.atomic import atomic, snapshot
@@ -53,6 +53,7 @@ from loclin.fitting.targets import (
     that_occur,
 )
 from loclin.fitting.trials import decisions_of
+from loclin.portable.words import Term
 
 _MEMORY = 20_000  # rows of a stream that the units of scores remember, about
 _MOST_SCORED = 500  # rows of a call
@@ -332,15 +333,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         -------
         codes : ndarray of shape (n_samples, n_scorers, n_models)
         """
-        rows, s = self._validate_new(X), len(self.classes_)
-        codes = []
-        for member, factor in self._factors():
-            of_member: Any = member.local_weights(rows)
-            of_member = of_member.toarray() if is_sparse(of_member) else of_member
-            of_member = of_member[:, None, :] if of_member.ndim == 2 else of_member
-            n, _, m = of_member.shape
-            codes.append(np.broadcast_to(rows.dtype.type(factor) * of_member, (n, s, m)))
-        return np.concatenate(codes, axis=2)
+        return weights_of(self._factors(), self._validate_new(X), len(self.classes_))
 
     @snapshot
     def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
@@ -483,6 +476,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
             of_member = member.decision_function(rows).reshape(scores.shape)
             scores += rows.dtype.type(factor) * of_member
         return scores
+
+    def _terms(self) -> tuple[Term, ...]:
+        return terms_of(self._factors())
 
     def _factors(self) -> Iterator[tuple[Any, float]]:
         """Yield members that count, and what their scores are multiplied by."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loclin.engine.data import Floats, is_sparse
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.consistent import wrong_with_classes
 from loclin.fitting.probability import StreamedTemperature
+from loclin.portable.describing import describe
+from loclin.portable.words import Term
 
 
 class Members:
@@ -39,3 +43,24 @@ class Members:
             if told != (sizes["d"], sizes["c"], members[0].local_coef_.dtype):
                 return "members_ are not of the same features, classes and precision"
         return wrong_with_classes(self, sizes, False)
+
+
+def weights_of(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int) -> Floats:
+    """Return the codes of members side by side, times their factors: (n, n_classes, m)."""
+    codes = []
+    for member, factor in factors:
+        of_member: Any = member.local_weights(rows)
+        of_member = of_member.toarray() if is_sparse(of_member) else of_member
+        of_member = of_member[:, None, :] if of_member.ndim == 2 else of_member
+        n, _, m = of_member.shape
+        codes.append(np.broadcast_to(rows.dtype.type(factor) * of_member, (n, n_classes, m)))
+    return np.concatenate(codes, axis=2)
+
+
+def terms_of(factors: Iterable[tuple[Any, float]]) -> tuple[Term, ...]:
+    """Return the terms of all members, times their factors."""
+    return tuple(
+        replace(term, factor=factor * term.factor)
+        for member, factor in factors
+        for term in describe(member).terms
+    )

@@ -38,6 +38,8 @@ from loclin.l3m.refined import (
     draw_partition,
 )
 from loclin.l3m.rules import region_rules
+from loclin.portable.describing import term_of
+from loclin.portable.words import LinearGates, Term
 
 _REGIONS = 6  # the paper's number
 _RESTARTS = {"convex": 30, "refined": 3, "online": 5}
@@ -416,6 +418,10 @@ class L3MClassifier(LocallyLinearClassifier):
         names = getattr(self, "feature_names_in_", [f"x{f}" for f in range(self.n_features_in_)])
         regions = None if X is None else self.regions(X)
         return region_rules(self._models, self.classes_, names, n_top, regions)
+
+    def _terms(self) -> tuple[Term, ...]:
+        gates = LinearGates(self.partition_coef_, self.partition_intercept_, "one_hot")
+        return term_of(self, gates)
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> NDArray[np.floating]:
         return regional_scores(X, *self._models)

@@ -21,6 +21,8 @@ from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.ldkl.tree import LearnedTree, TreeModels, path_codes, starting_tree
+from loclin.portable.describing import term_of
+from loclin.portable.words import Term, TreePath
 
 _STREAM_PASS = 1000  # rows of a stream that count as a pass while its tree hardens
 _LEAF_ROWS, _LEAST, _MOST = 100, 3, 5  # of depth="auto"
@@ -267,6 +269,9 @@ class LDKLClassifier(LocallyLinearClassifier):
         tree = LearnedTree(*start, rate, self.tree_penalty)
         tree.hardness = self.hardness_
         return tree
+
+    def _terms(self) -> tuple[Term, ...]:
+        return term_of(self, TreePath(self.tree_coef_, self.tree_intercept_))
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         return coded_scores(X, self._codes(X), self.local_coef_, self.local_intercept_)

@@ -36,6 +36,8 @@ from loclin.fitting.mapped import LinearMap, in_metric
 from loclin.fitting.rows import rounds_of, settings_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import DUAL_TRIAL, Trial
+from loclin.portable.describing import coder_of, term_of
+from loclin.portable.words import Term
 
 _CODING_ROWS = 50_000  # of the anchors of short fits
 
@@ -417,6 +419,9 @@ class LLSVMClassifier(LocallyLinearClassifier):
         if self.weights == "linear":
             return self.local_coef_, self.local_intercept_ * self._intercepts.local, extra
         return self.local_intercept_[:, :, None], np.zeros_like(self.local_intercept_), extra
+
+    def _terms(self) -> tuple[Term, ...]:
+        return term_of(self, coder_of(self.coding_))
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         codes = encode(self.coding_, in_metric(X, self._root))

@@ -31,6 +31,8 @@ from loclin.lmkl.gates import (
     gate_codes,
     solved,
 )
+from loclin.portable.describing import term_of
+from loclin.portable.words import LinearGates, Term
 
 _MODELS = 20  # by default, of enough rows
 
@@ -258,6 +260,9 @@ class LMKLClassifier(LocallyLinearClassifier):
     @property
     def _intercepts(self) -> Intercepts:
         return Intercepts(local=self.bias == "local", extra=self.bias == "global")
+
+    def _terms(self) -> tuple[Term, ...]:
+        return term_of(self, LinearGates(self.gate_coef_, self.gate_intercept_, "softmax"))
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         codes = gate_codes(X, self.gate_coef_, self.gate_intercept_)

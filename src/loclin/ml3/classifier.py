@@ -24,6 +24,8 @@ from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
 from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes
+from loclin.portable.describing import term_of
+from loclin.portable.words import Pooling, Term
 from loclin.projections import dual_exponent
 
 # In rounds steps begin at a part of `eta0`, and fall as if one round were all rows: where they are
@@ -361,6 +363,9 @@ class ML3Classifier(LocallyLinearClassifier):
             solver.set_models(self.local_coef_, self.local_intercept_)
             stream.follow(self.alpha_, self.t_)
         return stream
+
+    def _terms(self) -> tuple[Term, ...]:
+        return term_of(self, Pooling(self._dual_exponent()))
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         q = self._dual_exponent()

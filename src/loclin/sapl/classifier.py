@@ -27,6 +27,8 @@ from loclin.fitting.mapped import LinearMap
 from loclin.fitting.rows import hold_out, rounds_of, settings_of, starting_eta0
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
+from loclin.portable.describing import term_of
+from loclin.portable.words import CodesByScorer, Term
 from loclin.sapl.anchors import (
     AT_REST,
     AnchoredModels,
@@ -460,6 +462,11 @@ class SAPLClassifier(LocallyLinearClassifier):
         codings = self._codings(metric.of_field(self.anchors_, -1))
         seen = metric.of_matrix(X)
         return [encode(coding, seen) for coding in codings]
+
+    def _terms(self) -> tuple[Term, ...]:
+        anchors = LinearMap(root=self._root).of_field(self.anchors_, -1)
+        coders = tuple(coding._coder() for coding in self._codings(anchors))
+        return term_of(self, coders[0] if len(coders) == 1 else CodesByScorer(coders))
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         coef = self.local_coef_ if self._begun["weights"] == "linear" else None

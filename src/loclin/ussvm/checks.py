@@ -37,6 +37,24 @@ def dictionary_to_use(given: Any, X: Any) -> NDArray[np.floating] | None:
     return np.array(D, order="F")
 
 
+def precomputed_features(P: Any, dictionary: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return features that are given as the products of rows and atoms.
+
+    Raises
+    ------
+    ValueError
+        If they are not one for each atom.
+    """
+    features: NDArray[np.floating] = check_array(P, dtype=dictionary.dtype, input_name="P")
+    n_atoms = dictionary.shape[1]
+    if features.shape[1] != n_atoms:
+        raise ValueError(
+            f"The precomputed features have {features.shape[1]} columns, but there are "
+            f"{n_atoms} atoms. Give what transform(X) returns."
+        )
+    return features
+
+
 def check_n_nonzero(n_nonzero: int | None, n_atoms: int) -> None:
     """Raise ValueError where codes are to have more nonzeros than there are atoms."""
     if n_nonzero is not None and n_nonzero > n_atoms:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from loclin.engine.data import Matrix, Rows, is_sparse, stacked
@@ -24,7 +23,14 @@ from loclin.fitting.rows import LARGEST_BATCH, weighed
 from loclin.fitting.strength import check_strength
 from loclin.fitting.targets import labels_or_indicator, n_scorers
 from loclin.fitting.trials import Trial
-from loclin.ussvm.checks import check_n_nonzero, check_new_label, dictionary_to_use
+from loclin.portable.describing import term_of
+from loclin.portable.words import ConstantCode, Term
+from loclin.ussvm.checks import (
+    check_n_nonzero,
+    check_new_label,
+    dictionary_to_use,
+    precomputed_features,
+)
 from loclin.ussvm.codes import Penalty, root_mean_square
 from loclin.ussvm.descent import DictionaryDescent, first_atoms
 from loclin.ussvm.procedures import MODELS, CodesFit, DescentFit, DescentStream, beta_of
@@ -360,6 +366,9 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         """Zeros: atoms have no intercepts, (s, A)."""
         return np.broadcast_to(self.intercept_.dtype.type(0), self.codes_.shape)
 
+    def _terms(self) -> tuple[Term, ...]:
+        return term_of(self, ConstantCode(self.codes_.toarray()))
+
     def _codes(self, X: Matrix) -> NDArray[np.floating]:
         return np.broadcast_to(self.codes_.toarray(), (X.shape[0], *self.codes_.shape))
 
@@ -404,19 +413,9 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             As from `decision_function`.
         """
-        features = self._validate_precomputed(P)
-        return self._decisions(answer_scores(features, self.codes_, self.intercept_))
-
-    def _validate_precomputed(self, P: ArrayLike) -> NDArray[np.floating]:
         check_is_fitted(self, "dictionary_")
-        features = check_array(P, dtype=self.dictionary_.dtype, input_name="P")
-        n_atoms = self.dictionary_.shape[1]
-        if features.shape[1] != n_atoms:
-            raise ValueError(
-                f"The precomputed features have {features.shape[1]} columns, but there are "
-                f"{n_atoms} atoms. Give what transform(X) returns."
-            )
-        return features
+        features = precomputed_features(P, self.dictionary_)
+        return self._decisions(answer_scores(features, self.codes_, self.intercept_))
 
     # Classes that come later.
 
@@ -454,7 +453,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         return found.codes, found.intercept
 
     def _found_codes(self, X: Any, y: Any, precomputed: bool, sample_weight: Any) -> Codes:
-        P = self._validate_precomputed(X) if precomputed else self._precompute(X)
+        check_is_fitted(self, "dictionary_")
+        P = precomputed_features(X, self.dictionary_) if precomputed else self._precompute(X)
         target = labels_or_indicator(y if is_sparse(y) else np.asarray(y))
         check_consistent_length(P, target)
         classes, rows = weighed(P, target, None, sample_weight)

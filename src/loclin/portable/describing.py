@@ -1,0 +1,117 @@
+"""From a fitted classifier, or a pipeline, to its description."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from loclin.portable.description import Description
+from loclin.portable.words import Array, Coder, Term
+
+
+def describe(model: Any) -> Description:
+    """Describe what a fitted classifier computes.
+
+    Parameters
+    ----------
+    model : classifier or Pipeline
+        One of loclin, fitted; or a pipeline of scalers (`StandardScaler`) with one at its end.
+
+    Returns
+    -------
+    description : Description
+        It holds the model's arrays, not copies of them.
+
+    Raises
+    ------
+    ValueError
+        If a part has no words: iterative codings (`LocalCoordinateCoding`), transformers of others,
+        classifiers that keep training rows or kernels.
+    sklearn.exceptions.NotFittedError
+        If the model is not fitted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from loclin import L3MClassifier
+    >>> from loclin.portable import describe
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = describe(L3MClassifier(2, random_state=0).fit(X, y))
+    >>> type(found.terms[0].coder).__name__, found.terms[0].coef.shape
+    ('LinearGates', (3, 2, 4))
+    """
+    if isinstance(model, Pipeline):
+        check_is_fitted(model)
+        return _of_pipeline(model)
+    if not hasattr(model, "_terms"):
+        raise ValueError(_no_words(model))
+    check_is_fitted(model, "classes_")
+    names = getattr(model, "feature_names_in_", None)
+    return Description(
+        terms=model._terms(),
+        classes=model.classes_,
+        n_features=model.n_features_in_,
+        multilabel=bool(model._multilabel),
+        temperature=getattr(model, "temperature_", None),
+        smoothing=float(getattr(model, "smoothing_", 0.0)),
+        feature_names=None if names is None else tuple(map(str, names)),
+    )
+
+
+def coder_of(coding: Any) -> Coder:
+    """Return the coder that a fitted coding is.
+
+    Raises
+    ------
+    ValueError
+        If it has no words.
+    """
+    coding = coding.estimator if isinstance(coding, FrozenEstimator) else coding
+    if not hasattr(coding, "_coder"):
+        raise ValueError(_no_words(coding))
+    return coding._coder()
+
+
+def term_of(model: Any, coder: Coder) -> tuple[Term]:
+    """Return the one term of a classifier with local models: shared ones and constants once."""
+    coef: Array | None = model.local_coef_
+    if not any(model.local_coef_.strides):
+        coef = None
+    elif len(model.local_coef_) > 1 and model.local_coef_.strides[0] == 0:
+        coef = model.local_coef_[:1]
+    root = vars(model).get("_root")
+    return (Term(coder, coef, model.local_intercept_, model.intercept_, root),)
+
+
+def _no_words(part: Any) -> str:
+    return (
+        f"{type(part).__name__} has no words: what it computes is not described by gates, anchors, "
+        "trees or pooling of linear models."
+    )
+
+
+def _of_pipeline(pipeline: Pipeline) -> Description:
+    steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
+    found, n_features = describe(steps[-1]), pipeline.n_features_in_
+    centre, scale = np.zeros(n_features), np.ones(n_features)
+    for step in steps[:-1]:
+        if not isinstance(step, StandardScaler):
+            raise ValueError(
+                f"{_no_words(step)} Transform the rows first, and describe the last step alone."
+            )
+        # (x - centre) / scale, then (z - mean) / std
+        centre = centre + scale * (0.0 if step.mean_ is None or not step.with_mean else step.mean_)
+        scale = scale * (1.0 if step.scale_ is None else step.scale_)
+    names = getattr(pipeline, "feature_names_in_", None)
+    return replace(
+        found,
+        centre=centre if centre.any() else None,
+        scale=None if (scale == 1).all() else scale,
+        feature_names=found.feature_names if names is None else tuple(map(str, names)),
+    )

@@ -1,0 +1,171 @@
+"""A fitted classifier as data: its terms, and what becomes of their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from loclin.portable.reader import local_models, scores_of
+from loclin.portable.words import Array, Term, from_data, to_data
+
+FORMAT = 1
+_BLOCK = 256  # rows that are scored at once
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a fitted classifier computes, without the classifier: arrays, numbers and words.
+
+    The row is centred and scaled, ``x = (row - centre) / scale``; each term says its scores; with
+    one scorer the decision is that of the second class, with two scorers of two classes the second
+    less the first; the decisions of all terms, times their factors, are added up. Probabilities are
+    the softmax of decisions over the temperature (of one label of several: the logistic function),
+    of which a share, `smoothing`, is spread evenly. `docs/format.md` has it all for a reader in
+    another language.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+    classes : ndarray of shape (c,)
+        The labels.
+    n_features : int
+    multilabel : bool
+        Whether a row may have several labels.
+    temperature : float, ndarray of shape (c,) or None
+        One for each label where a row may have several; None where there are no probabilities.
+    smoothing : float
+    feature_names : tuple of str or None
+    centre, scale : ndarray of shape (n_features,) or None
+        None leaves the rows as they are.
+    """
+
+    terms: tuple[Term, ...]
+    classes: Array
+    n_features: int
+    multilabel: bool = False
+    temperature: Any = None
+    smoothing: float = 0.0
+    feature_names: tuple[str, ...] | None = None
+    centre: Array | None = None
+    scale: Array | None = None
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Scores of the rows: (n,) for two classes (positive for the second), else (n, c).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n,) or (n, c), float64
+        """
+        blocks = [self._decisions(rows) for rows in self._blocks(X)]
+        return np.concatenate(blocks) if blocks else self._decisions(self._rows(X))
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Labels of the rows, (n,); where a row may have several, an indicator (n, c)."""
+        decisions = self.decision_function(X)
+        if self.multilabel:
+            return (decisions > 0).astype(np.intp)
+        found = (decisions > 0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)
+        return self.classes[found]
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Probabilities of the classes, (n, c).
+
+        Raises
+        ------
+        ValueError
+            If the classifier had none.
+        """
+        if self.temperature is None:
+            raise ValueError("The classifier was fitted with calibrate=False: no probabilities.")
+        scores = self.decision_function(X) / self.temperature
+        if self.multilabel:
+            sharp = 0.5 * (1 + np.tanh(scores / 2))
+            return sharp * (1 - self.smoothing) + self.smoothing / 2
+        scores = np.stack([0 * scores, scores], axis=1) if scores.ndim == 1 else scores
+        sharp = np.exp(scores - scores.max(axis=1, keepdims=True))
+        sharp /= sharp.sum(axis=1, keepdims=True)
+        return sharp * (1 - self.smoothing) + self.smoothing / len(self.classes)
+
+    def local_model(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Return the linear model that acts at each row, of the features as they are given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        coef : ndarray of shape (n, n_features) or (n, c, n_features)
+        intercept : ndarray of shape (n,) or (n, c)
+        """
+        rows = self._scaled(self._rows(X))
+        parts = [(term.factor, local_models(term, rows)) for term in self.terms]
+        coef, intercept = (
+            np.sum([factor * self._by_class(models[k]) for factor, models in parts], axis=0)
+            for k in (0, 1)
+        )
+        coef = coef if self.scale is None else coef / self.scale
+        intercept = intercept if self.centre is None else intercept - coef @ self.centre
+        return coef, intercept
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON takes; `from_dict` gives the description back."""
+        parts = {one.name: to_data(getattr(self, one.name)) for one in fields(self)}
+        parts["classes"] = self.classes.tolist()
+        return {"format": FORMAT} | parts
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the description that `to_dict` gave this of.
+
+        Raises
+        ------
+        ValueError
+            If it is of another format, or something is missing.
+        """
+        if data.get("format") != FORMAT:
+            raise ValueError(f"format={data.get('format')!r} is not known; {FORMAT} is.")
+        parts = {name: from_data(part) for name, part in data.items() if name != "format"}
+        try:
+            return cls(**parts | {"classes": np.asarray(data.get("classes"))})
+        except TypeError as error:
+            raise ValueError(f"This is no description: {error}") from None
+
+    # How it is done.
+
+    def _rows(self, X: ArrayLike) -> Array:
+        rows = np.asarray(X, dtype=float)
+        if rows.ndim != 2 or rows.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has shape {rows.shape}; give rows of {self.n_features} features each."
+            )
+        return rows
+
+    def _blocks(self, X: ArrayLike) -> Iterator[Array]:
+        rows = self._rows(X)
+        for first in range(0, len(rows), _BLOCK):
+            yield rows[first : first + _BLOCK]
+
+    def _scaled(self, rows: Array) -> Array:
+        """Return the rows as the terms see them: the mean comes first, where it is large."""
+        rows = rows if self.centre is None else rows - self.centre
+        return rows if self.scale is None else rows / self.scale
+
+    def _decisions(self, rows: Array) -> Array:
+        seen = self._scaled(rows)
+        parts = (term.factor * self._by_class(scores_of(term, seen)) for term in self.terms)
+        return np.asarray(sum(parts))
+
+    def _by_class(self, by_scorer: Array) -> Array:
+        """Return decisions of what scorers say, on axis 1."""
+        if self.multilabel or len(self.classes) > 2:
+            return by_scorer
+        return by_scorer[:, 0] if by_scorer.shape[1] == 1 else by_scorer[:, 1] - by_scorer[:, 0]

@@ -1,0 +1,139 @@
+"""The scores of a description, read in plain NumPy: what all other readers are held against."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loclin.portable.words import (
+    Array,
+    Coder,
+    CodesByScorer,
+    ConstantCode,
+    LinearGates,
+    NearestAnchors,
+    Pooling,
+    TangentCodes,
+    Term,
+    TreePath,
+)
+
+
+def responses_of(term: Term, X: Array) -> Array:
+    """Return ``w_j . x + b_j`` of all models, (n, s, m)."""
+    intercept = np.asarray(term.intercept, float)
+    if term.coef is None:
+        return np.broadcast_to(intercept, (len(X), *intercept.shape))
+    return np.einsum("smd,nd->nsm", np.asarray(term.coef, float), X) + intercept
+
+
+def codes_of(term: Term, X: Array) -> Array:
+    """Return the codes of the rows: (n, s, m), or (n, 1, m) where the scorers share them."""
+    if isinstance(term.coder, Pooling):
+        return pooled(term.coder.q, responses_of(term, X))
+    root = None if term.root is None else np.asarray(term.root, float)
+    seen = X if root is None else X * root if root.ndim == 1 else X @ root
+    if isinstance(term.coder, ConstantCode):
+        codes = np.asarray(term.coder.codes, float)
+        return np.broadcast_to(codes, (len(X), *codes.shape))
+    if isinstance(term.coder, CodesByScorer):
+        return np.stack([codes_by(part, seen) for part in term.coder.parts], axis=1)
+    return codes_by(term.coder, seen)[:, None]
+
+
+def codes_by(coder: Coder, X: Array) -> Array:
+    """Return the codes of rows that a coder of rows alone writes, (n, m)."""
+    match coder:
+        case LinearGates():
+            return gated(X @ np.asarray(coder.coef, float).T + coder.intercept, coder.into)
+        case NearestAnchors():
+            return nearest(coder, X)
+        case TreePath():
+            return along_paths(X @ np.asarray(coder.coef, float).T + coder.intercept)
+        case TangentCodes():
+            weights = codes_by(coder.weights, X)
+            away = X[:, None] - np.asarray(coder.anchors, float)
+            along = np.einsum("nad,atd->nat", away, np.asarray(coder.tangents, float))
+            parts = [coder.scale * weights[:, :, None], weights[:, :, None] * along]
+            return np.concatenate(parts, axis=2).reshape(len(X), -1)
+    raise TypeError(f"{type(coder).__name__} does not code rows alone")
+
+
+def pooled(q: float, responses: Array) -> Array:
+    """Return codes by the models' own responses, (n, s, m)."""
+    positive = np.maximum(responses, 0.0)
+    largest = positive.max(axis=2, keepdims=True)
+    if np.isinf(q):
+        first = np.arange(responses.shape[2]) == positive.argmax(axis=2)[:, :, None]
+        return (first & (positive > 0)).astype(float)
+    parts = positive / np.where(largest > 0, largest, 1.0)  # no power overflows, none vanishes
+    norms = (parts**q).sum(axis=2, keepdims=True) ** (1 / q)
+    return np.where(positive > 0, parts / np.where(norms > 0, norms, 1.0), 0.0) ** (q - 1) * (
+        positive > 0
+    )
+
+
+def gated(outputs: Array, into: str) -> Array:
+    """Return what is made of the outputs of gates, (n, m)."""
+    if into == "softmax":
+        shares = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+        return shares / shares.sum(axis=1, keepdims=True)
+    if into == "one_hot":
+        return np.eye(outputs.shape[1])[outputs.argmax(axis=1)]
+    largest = np.abs(outputs).max(axis=1, keepdims=True)
+    outputs = outputs / np.where(largest > 0, largest, 1.0)
+    power = 1 if into == "l1" else 2
+    lengths = (np.abs(outputs) ** power).sum(axis=1, keepdims=True) ** (1 / power)
+    return outputs / np.where(lengths > 0, lengths, 1.0)
+
+
+def nearest(coder: NearestAnchors, X: Array) -> Array:
+    """Return the weights of the nearest anchors, (n, m)."""
+    away = X[:, None] - np.asarray(coder.anchors, float)
+    squares = np.einsum("nmd,nmd->nm", away, away)
+    places = np.argsort(squares, axis=1, kind="stable")[:, : coder.n_neighbors]
+    near = np.take_along_axis(squares, places, axis=1)
+    if coder.by == "exp":
+        weights = np.exp(-coder.parameter * (near - near[:, :1]))
+    elif coder.by == "inverse":
+        on_anchor = near[:, :1] == 0
+        ratio = np.where(on_anchor, 1.0, near[:, :1]) / np.where(near == 0, 1.0, near)
+        weights = np.where(on_anchor, near == 0, np.sqrt(ratio))
+    else:
+        sides = np.take_along_axis(away, places[:, :, None], axis=1)
+        products = sides @ sides.transpose(0, 2, 1)
+        trace = np.einsum("nkk->n", products)
+        ridge = coder.parameter * np.where(trace == 0, 1.0, trace)
+        products += ridge[:, None, None] * np.eye(places.shape[1])
+        weights = np.linalg.solve(products, np.ones((*places.shape, 1)))[:, :, 0]
+    codes = np.zeros_like(squares)
+    np.put_along_axis(codes, places, weights / weights.sum(axis=1, keepdims=True), axis=1)
+    return codes
+
+
+def along_paths(outputs: Array) -> Array:
+    """Return the tanh of the nodes on each row's path, (n, m)."""
+    n, n_gates = len(outputs), outputs.shape[1] // 3
+    codes = np.zeros((n, outputs.shape[1] - n_gates))
+    node, rows = np.zeros(n, int), np.arange(n)
+    while True:
+        codes[rows, node] = np.tanh(outputs[rows, n_gates + node])
+        if not n_gates or node[0] >= n_gates:  # all leaves are as deep
+            return codes
+        node = 2 * node + np.where(outputs[rows, node] > 0, 1, 2)
+
+
+def scores_of(term: Term, X: Array) -> Array:
+    """Return the scores of the scorers, (n, s)."""
+    scores = (codes_of(term, X) * responses_of(term, X)).sum(axis=2)
+    return scores + np.asarray(term.bias, float)
+
+
+def local_models(term: Term, X: Array) -> tuple[Array, Array]:
+    """Return the linear model of each row and scorer, (n, s, d) and (n, s)."""
+    s, m = term.intercept.shape
+    codes = np.broadcast_to(codes_of(term, X), (len(X), s, m))
+    intercept = np.einsum("nsm,sm->ns", codes, np.asarray(term.intercept, float)) + term.bias
+    if term.coef is None:
+        return np.zeros((len(X), s, X.shape[1])), intercept
+    coef = np.broadcast_to(np.asarray(term.coef, float), (s, *term.coef.shape[1:]))
+    return np.einsum("nsm,smd->nsd", codes, coef), intercept

@@ -1,0 +1,219 @@
+"""What a fitted model computes, in values: how codes come from a row, and the models they combine.
+
+Every classifier here has scores ``sum_j code_j(x) (w_j . x + b_j) + bias``. A `Term` holds such a
+sum, and its coder says how the codes come from the row; a description (`loclin.portable`) is a list
+of terms. Arrays are as the model holds them: d features, m models, s scorers, or one scorer that
+decides between two classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ConstantCode:
+    """The same codes at every row.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (s, m)
+    """
+
+    codes: Array
+
+
+@dataclass(frozen=True)
+class LinearGates:
+    """Linear functions of the row, and what is made of them.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (m, d)
+    intercept : ndarray of shape (m,)
+    into : {"softmax", "one_hot", "l1", "l2"}
+        Their softmax; 1 for the largest, the first of several, and 0 for the others; or they
+        themselves over the sum of their absolute values, or over the root of their sum of squares
+        (0 stays 0).
+    """
+
+    coef: Array
+    intercept: Array
+    into: str
+
+
+@dataclass(frozen=True)
+class NearestAnchors:
+    """Weights of the nearest anchors, which sum to one; 0 for the others.
+
+    Parameters
+    ----------
+    anchors : ndarray of shape (m, d)
+    n_neighbors : int
+        How many count, by Euclidean distance.
+    by : {"exp", "inverse", "rebuild"}
+        Weights in proportion to ``exp(-parameter * squared distance)``; or to the inverse of the
+        distance, where an anchor that the row is on has all; or that rebuild the row: with
+        ``C = (V - 1 x')(V - 1 x')'`` of the nearest anchors V, the solution of
+        ``(C + parameter * trace(C) I) weights = 1`` (``parameter * I`` where the trace is 0).
+    parameter : float, default=0.0
+    """
+
+    anchors: Array
+    n_neighbors: int
+    by: str
+    parameter: float = 0.0
+
+
+@dataclass(frozen=True)
+class TreePath:
+    """A binary tree: the nodes on the row's path have the tanh of a linear function, others 0.
+
+    Outputs ``u = coef x + intercept`` are those of g inner nodes, which tell the way, then those of
+    all m = 2 g + 1 nodes, whose tanh are the codes. From the root 0, inner node k leads to
+    ``2 k + 1`` where its output is above 0, else to ``2 k + 2``.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (g + m, d)
+    intercept : ndarray of shape (g + m,)
+    """
+
+    coef: Array
+    intercept: Array
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Codes of a scorer by the responses of its own models.
+
+    With ``r_j = w_j . x + b_j`` and ``r+ = max(r, 0)``: ``code_j = (r+_j / ||r+||_q) ** (q - 1)``, so that the score is
+    ``||r+||_q``; all 0 where no response is positive. With q = 1 every positive response has 1,
+    with q = inf the largest alone, the first of several.
+
+    Parameters
+    ----------
+    q : float
+        At least 1; may be infinite.
+    """
+
+    q: float
+
+
+@dataclass(frozen=True)
+class TangentCodes:
+    """Each anchor's weight, and the row's coordinates along its tangents times the weight.
+
+    Anchor by anchor there are 1 + t codes: ``scale * weight``, then ``weight * T (x - anchor)``.
+
+    Parameters
+    ----------
+    weights : Coder
+        Of the anchors.
+    anchors : ndarray of shape (a, d)
+    tangents : ndarray of shape (a, t, d)
+    scale : float
+    """
+
+    weights: Coder
+    anchors: Array
+    tangents: Array
+    scale: float
+
+
+@dataclass(frozen=True)
+class CodesByScorer:
+    """A coder for each scorer.
+
+    Parameters
+    ----------
+    parts : tuple of Coder
+        All of m codes, of rows alone.
+    """
+
+    parts: tuple[Coder, ...]
+
+
+Coder = (
+    ConstantCode | LinearGates | NearestAnchors | TreePath | Pooling | TangentCodes | CodesByScorer
+)
+
+
+@dataclass(frozen=True)
+class Term:
+    """Local models, and the coder that says how much each counts at a row.
+
+    ``score_y(x) = sum_j code_yj(root x) (w_yj . x + b_yj) + bias_y``
+
+    Parameters
+    ----------
+    coder : Coder
+    coef : ndarray of shape (s, m, d) or (1, m, d), or None
+        One for all scorers, or None, where they share their models, or models say constants.
+    intercept : ndarray of shape (s, m)
+    bias : ndarray of shape (s,)
+    root : ndarray of shape (d,) or (d, d), or None, default=None
+        The coder sees rows ``x * root`` or ``x root``: the root of a metric.
+    factor : float, default=1.0
+        What decisions are multiplied by before they are added to those of other terms.
+    """
+
+    coder: Coder
+    coef: Array | None
+    intercept: Array
+    bias: Array
+    root: Array | None = None
+    factor: float = 1.0
+
+
+WORDS = {
+    word.__name__: word
+    for word in (ConstantCode, LinearGates, NearestAnchors, TreePath, Pooling, TangentCodes,
+                 CodesByScorer, Term)
+}  # fmt: skip
+
+
+def to_data(value: Any) -> Any:
+    """Return a value, of words, arrays and numbers, as what JSON takes."""
+    if type(value) in WORDS.values():
+        parts = {name: to_data(part) for name, part in vars(value).items()}
+        return {"word": type(value).__name__} | parts
+    if isinstance(value, np.ndarray):
+        flat = value.ravel().tolist()
+        return {"dtype": value.dtype.name, "shape": list(value.shape), "values": flat}
+    if isinstance(value, list | tuple):
+        return [to_data(part) for part in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return repr(value)  # "inf": JSON has no such number
+    return value
+
+
+def from_data(data: Any) -> Any:
+    """Return the value that `to_data` gave this of.
+
+    Raises
+    ------
+    ValueError
+        If it is of no word, or a word lacks something.
+    """
+    if isinstance(data, list):
+        return tuple(from_data(part) for part in data)
+    if isinstance(data, str) and data in ("inf", "-inf", "nan"):
+        return float(data)
+    if not isinstance(data, dict):
+        return data
+    if "values" in data:
+        return np.array(data["values"], data["dtype"]).reshape(data["shape"])
+    if data.get("word") not in WORDS:
+        raise ValueError(f"there is no word {data.get('word')!r}; there are {sorted(WORDS)}")
+    parts = {name: from_data(part) for name, part in data.items() if name != "word"}
+    try:
+        return WORDS[data["word"]](**parts)
+    except TypeError as error:
+        raise ValueError(f"{data['word']}: {error}") from None

@@ -1,0 +1,220 @@
+"""Descriptions of fitted models against the models, there and back through JSON, and refusals."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+import loclin
+from loclin.codings import (
+    InverseDistanceCoding,
+    LLCCoding,
+    LocalCoordinateCoding,
+    OrthogonalCoding,
+    SoftAssignmentCoding,
+    TangentCoding,
+)
+from loclin.portable import Description, Pooling, Term, describe
+
+each = pytest.mark.parametrize
+SHORT = {"alpha": "scale", "max_iter": 3, "random_state": 0}
+PLAIN = SHORT | {"metric": None}
+SOFT = SoftAssignmentCoding(8, 3, random_state=0)
+ROWS = np.random.default_rng(0).normal(size=(40, 6))
+
+
+def over(coding, **options):
+    return loclin.LLSVMClassifier(coding, **PLAIN | {"bias": "both"} | options)
+
+
+MODELS = {
+    "ml3": loclin.ML3Classifier(3, **PLAIN),
+    "ml3 p=1": loclin.ML3Classifier(3, p=1, **PLAIN),
+    "ml3 p=inf": loclin.ML3Classifier(3, p=np.inf, **PLAIN),
+    "ml3 p=4": loclin.ML3Classifier(3, p=4, **PLAIN),
+    "ml3 metric": loclin.ML3Classifier(3, metric="diagonal", **SHORT),
+    "soft": over(SOFT),
+    "soft frozen": over(FrozenEstimator(clone(SOFT).fit(ROWS))),
+    "soft global": over(SOFT, bias="global"),
+    "soft diagonal": over(SOFT, metric="diagonal"),
+    "soft full": over(SOFT, metric="full"),
+    "soft constant": over(SOFT, weights="constant"),
+    "soft competing": over(SOFT, multi_class="crammer_singer", bias="local"),
+    "inverse": over(InverseDistanceCoding(8, 3, random_state=0)),
+    "rebuild": over(LLCCoding(8, 3, random_state=0)),
+    "tangents": over(TangentCoding(SOFT, 2)),
+    "planes": over(OrthogonalCoding(3)),
+    "planes l2": over(OrthogonalCoding(3, whiten=False, norm="l2")),
+    "planes by class": over(OrthogonalCoding(3, per_class=True)),
+    "planes dual": over(OrthogonalCoding(3), solver="dual_cd", bias="local"),
+    "sapl": loclin.SAPLClassifier(8, 3, **PLAIN),
+    "sapl full": loclin.SAPLClassifier(8, 3, metric="full", **SHORT),
+    "sapl own": loclin.SAPLClassifier(5, 2, share_anchors=False, metric="diagonal", **SHORT),
+    "sapl constant": loclin.SAPLClassifier(8, 3, weights="constant", **PLAIN),
+    "l3m": loclin.L3MClassifier(3, n_restarts=1, alpha="scale", max_iter=8, random_state=0),
+    "l3m online": loclin.L3MClassifier(3, solver="online", **SHORT),
+    "ldkl": loclin.LDKLClassifier(2, **SHORT),
+    "ldkl root": loclin.LDKLClassifier(0, **SHORT),
+    "lmkl": loclin.LMKLClassifier(4, **SHORT),
+    "csvm": loclin.CSVMClassifier(4, alpha="scale", random_state=0),
+    "ussvm": loclin.USSVMClassifier(6, beta="scale", max_iter=3, random_state=0),
+    "ensemble": loclin.LocallyLinearEnsemble(
+        [loclin.ML3Classifier(2, **PLAIN), loclin.SAPLClassifier(6, 3, **PLAIN),
+         over(OrthogonalCoding(3), solver="dual_cd", bias="local")],
+        n_folds=2, random_state=0,
+    ),
+}  # fmt: skip
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def problem(n_classes, dtype=float):
+    X, y = make_classification(
+        240, 6, n_informative=5, n_redundant=0, n_classes=n_classes, random_state=1
+    )
+    return X.astype(dtype), np.array(["b", "c", "a"])[y]
+
+
+def hold_alike(description, model, X, tolerance):
+    """Hold a description against its model, number by number."""
+    decisions, found = model.decision_function(X), description.decision_function(X)
+    unit = np.abs(decisions).max()
+    np.testing.assert_allclose(found, decisions, rtol=0, atol=tolerance * unit)
+    np.testing.assert_allclose(
+        description.predict_proba(X), model.predict_proba(X), rtol=0, atol=10 * tolerance
+    )
+    clear = np.abs(decisions).min() > tolerance if decisions.ndim == 1 else True
+    if clear:
+        np.testing.assert_array_equal(description.predict(X), model.predict(X))
+    for said, expected in zip(description.local_model(X), model.local_model(X), strict=True):
+        atol = 10 * tolerance * max(np.abs(expected).max(), unit)
+        np.testing.assert_allclose(said, expected, rtol=0, atol=atol)
+
+
+@each("n_classes", [2, 3])
+@each("name", MODELS)
+def test_a_description_says_what_its_model_says(name, n_classes):
+    X, y = problem(n_classes)
+    model = clone(MODELS[name]).fit(X, y)
+    described = describe(model)
+    hold_alike(described, model, X, 1e-12)
+    again = Description.from_dict(json.loads(json.dumps(described.to_dict(), allow_nan=False)))
+    np.testing.assert_array_equal(again.decision_function(X), described.decision_function(X))
+    np.testing.assert_array_equal(again.predict(X), described.predict(X))
+
+
+@pytest.mark.slow  # loops of single precision
+@each("name", MODELS)
+def test_so_it_does_in_single_precision(name):
+    X, y = problem(3, np.float32)
+    model = clone(MODELS[name]).fit(X, y)
+    found, decisions = describe(model).decision_function(X), model.decision_function(X)
+    differs = np.abs(found - decisions).max(axis=1) > 1e-4 * np.abs(decisions).max()
+    assert differs.mean() < 0.01  # rows between two neighbours
+
+
+@each("scaler", [StandardScaler(), StandardScaler(with_mean=False), StandardScaler(with_std=False)])
+def test_scalers_in_front_are_part_of_it(scaler):
+    X, y = problem(3)
+    X = 1e2 + X * [1.0, 10.0, 1e-3, 1.0, 2.0, 3.0]
+    frame = pd.DataFrame(X, columns=list("uvwxyz"))
+    model = make_pipeline(scaler, StandardScaler(), MODELS["ml3"]).fit(frame, y)
+    described = describe(model)
+    assert described.feature_names == tuple("uvwxyz")
+    decisions = model.decision_function(frame)
+    np.testing.assert_allclose(described.decision_function(frame), decisions, rtol=0, atol=1e-9)
+    coef, intercept = described.local_model(frame)
+    scores = np.einsum("ncd,nd->nc", coef, X) + intercept
+    np.testing.assert_allclose(scores, decisions, rtol=0, atol=1e-7)  # of numbers near 1e5
+
+
+def test_the_mean_comes_first_where_it_is_large():
+    X, y = problem(3)
+    X = (1e4 + X).astype(np.float32)
+    model = make_pipeline(StandardScaler(), MODELS["ml3"]).fit(X, y)
+    described = describe(model)
+    np.testing.assert_allclose(
+        described.decision_function(X), model.decision_function(X), rtol=0, atol=1e-2
+    )
+    assert np.mean(described.predict(X) == model.predict(X)) > 0.99
+
+
+def test_several_labels_a_row():
+    X, y = problem(3)
+    labels = np.stack([y == "a", (y == "b") | (X[:, 0] > 0)], axis=1).astype(int)
+    model = clone(MODELS["ussvm"]).fit(X, labels)
+    described = describe(model)
+    np.testing.assert_allclose(described.predict_proba(X), model.predict_proba(X), atol=1e-12)
+    np.testing.assert_array_equal(described.predict(X), model.predict(X))
+
+
+def test_models_that_are_shared_are_held_once():
+    X, y = problem(3)
+    assert describe(clone(MODELS["ussvm"]).fit(X, y)).terms[0].coef.shape == (1, 6, 6)
+    assert describe(clone(MODELS["sapl constant"]).fit(X, y)).terms[0].coef is None
+
+
+@each("model", [
+    loclin.SVMKNNClassifier(), loclin.KernelLMKLClassifier(max_iter=2),
+    over(LocalCoordinateCoding(4, max_iter=2)), over(make_pipeline(SOFT)),
+    over(TangentCoding(LocalCoordinateCoding(4, max_iter=2), 1)),
+    make_pipeline(MinMaxScaler(), loclin.ML3Classifier(2, **PLAIN)),
+])  # fmt: skip
+def test_what_has_no_words_is_refused_by_name(model):
+    X, y = problem(2)
+    names = "SVMKNN|KernelLMKL|LocalCoordinateCoding|Pipeline|MinMaxScaler"
+    with pytest.raises(ValueError, match=f"({names})\\w* has no words"):
+        describe(model.fit(X, y))
+
+
+def test_what_is_not_fitted_is_not_described():
+    with pytest.raises(NotFittedError):
+        describe(loclin.ML3Classifier())
+    with pytest.raises(NotFittedError):
+        describe(make_pipeline(StandardScaler(), loclin.ML3Classifier()))
+
+
+def test_bad_rows_and_bad_dictionaries_are_refused():
+    X, y = problem(2)
+    described = describe(clone(MODELS["ml3"]).fit(X, y))
+    with pytest.raises(ValueError, match="give rows of 6 features"):
+        described.predict(X[:, :5])
+    with pytest.raises(ValueError, match="give rows of 6 features"):
+        described.predict(X[0])
+    data = described.to_dict()
+    for wrong, match in [
+        (data | {"format": 2}, "format=2 is not known"),
+        ({k: v for k, v in data.items() if k != "terms"}, "This is no description"),
+        (data | {"terms": [{"word": "Magic"}]}, "there is no word 'Magic'"),
+        (data | {"terms": [{"word": "Pooling"}]}, "Pooling: "),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            Description.from_dict(wrong)
+    plain = clone(MODELS["ml3"]).set_params(calibrate=False).fit(X, y)
+    with pytest.raises(ValueError, match="calibrate=False"):
+        describe(plain).predict_proba(X)
+
+
+def test_no_rows_have_no_scores():
+    X, y = problem(3)
+    described = describe(clone(MODELS["soft"]).fit(X, y))
+    assert described.decision_function(X[:0]).shape == (0, 3)
+    assert described.predict(X[:0]).shape == (0,)
+
+
+def test_a_description_is_made_by_hand():
+    term = Term(Pooling(2.0), np.array([[[3.0, 0.0], [0.0, 4.0]], [[1.0, 1.0], [0.0, 0.0]]]),
+                np.zeros((2, 2)), np.array([0.0, 1.0]))  # fmt: skip
+    made = Description((term,), np.array(["no", "yes"]), 2, temperature=2.0)
+    assert made.decision_function([[1.0, 1.0]]) == pytest.approx([2.0 + 1.0 - 5.0])
+    assert made.predict([[1.0, 1.0]]) == ["no"]
+    assert made.predict_proba([[1.0, 1.0]])[0, 1] == pytest.approx(1 / (1 + np.e))
+    coef, intercept = made.local_model([[1.0, 1.0]])
+    np.testing.assert_allclose(coef, [[1.0 - 9 / 5, 1.0 - 16 / 5]])
+    np.testing.assert_allclose(intercept, [1.0])
