@@ -1,6 +1,10 @@
 """Descriptions of fitted models against the models, there and back through JSON, and refusals."""
 
 import json
+import shutil
+import subprocess
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -143,6 +147,44 @@ def test_the_mean_comes_first_where_it_is_large():
         described.decision_function(X), model.decision_function(X), rtol=0, atol=1e-2
     )
     assert np.mean(described.predict(X) == model.predict(X)) > 0.99
+
+
+def test_names_that_look_like_numbers_stay_names():
+    X, y = problem(3)
+    frame = pd.DataFrame(X, columns=["nan", "inf", "-inf", "a", "b", "c"])
+    described = describe(clone(MODELS["soft"]).fit(frame, np.where(y == "a", "nan", y)))
+    again = Description.from_dict(json.loads(json.dumps(described.to_dict())))
+    assert again.feature_names == tuple(frame.columns)
+    assert set(again.predict(X)) == {"nan", "b", "c"}
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+def test_a_reader_in_another_language_says_the_same(tmp_path):
+    reader = Path(__file__).parents[1] / "examples" / "reader.js"
+    names = ["ml3 p=1", "ml3 metric", "soft full", "inverse", "rebuild", "tangents", "ensemble",
+             "planes by class", "sapl own", "l3m", "ldkl", "lmkl", "csvm", "ussvm"]  # fmt: skip
+    models, cases = [], []
+    for name, n_classes in product(names, [2, 3]):
+        X, y = problem(n_classes)
+        models.append(make_pipeline(StandardScaler(), clone(MODELS[name])).fit(X, y))
+        cases.append({"description": describe(models[-1]).to_dict(), "rows": X.tolist()})
+    (tmp_path / "cases.json").write_text(json.dumps(cases))
+    code = f"""
+    const reader = require({json.dumps(str(reader))}), fs = require("fs");
+    const cases = JSON.parse(fs.readFileSync({json.dumps(str(tmp_path / "cases.json"))}));
+    console.log(JSON.stringify(cases.map((one) => ["decisions", "predict", "probabilities"].map(
+      (what) => reader[what](one.description, one.rows)))));
+    """
+    told = subprocess.run(["node", "-e", code], capture_output=True, check=True, text=True).stdout
+    for model, case, (decisions, labels, chances) in zip(
+        models, cases, json.loads(told), strict=True
+    ):
+        X = np.array(case["rows"])
+        expected = model.decision_function(X)
+        found = np.array(decisions).reshape(expected.shape)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+        np.testing.assert_array_equal(labels, model.predict(X))
+        np.testing.assert_allclose(chances, model.predict_proba(X), rtol=0, atol=1e-11)
 
 
 def test_several_labels_a_row():

@@ -133,9 +133,13 @@ class Description:
         """
         if data.get("format") != FORMAT:
             raise ValueError(f"format={data.get('format')!r} is not known; {FORMAT} is.")
-        parts = {name: from_data(part) for name, part in data.items() if name != "format"}
+        texts: dict[str, Any] = {"classes": np.asarray(data.get("classes"))}
+        if data.get("feature_names") is not None:
+            texts["feature_names"] = tuple(data["feature_names"])
+        told = data.keys() - texts.keys() - {"format"}
+        parts = {name: from_data(data[name]) for name in told}
         try:
-            return cls(**parts | {"classes": np.asarray(data.get("classes"))})
+            return cls(**parts | texts)
         except TypeError as error:
             raise ValueError(f"This is no description: {error}") from None
 

@@ -93,9 +93,9 @@ class TreePath:
 class Pooling:
     """Codes of a scorer by the responses of its own models.
 
-    With ``r_j = w_j . x + b_j`` and ``r+ = max(r, 0)``: ``code_j = (r+_j / ||r+||_q) ** (q - 1)``, so that the score is
-    ``||r+||_q``; all 0 where no response is positive. With q = 1 every positive response has 1,
-    with q = inf the largest alone, the first of several.
+    With ``r_j = w_j . x + b_j`` and ``r+ = max(r, 0)``: ``code_j = (r+_j / ||r+||_q) ** (q - 1)``,
+    so that the score is ``||r+||_q``; all 0 where no response is positive. With q = 1 every
+    positive response has 1, with q = inf the largest alone, the first of several.
 
     Parameters
     ----------

@@ -1,0 +1,120 @@
+'use strict';
+// A reader of descriptions, written from docs/format.md: `loclin.portable.describe(model).to_dict()` as JSON.
+const NAMED = { inf: Infinity, '-inf': -Infinity, nan: NaN };
+const TEXTS = ['word', 'into', 'by']; // the parts of words that are text
+const dot = (a, b) => { let t = 0; for (let i = 0; i < a.length; i++) t += a[i] * b[i]; return t; };
+const sum = (a) => a.reduce((t, v) => t + v, 0);
+const argmax = (a) => a.reduce((best, v, i) => (v > a[best] ? i : best), 0);
+const softmax = (u) => {
+  const top = Math.max(...u), e = u.map((v) => Math.exp(v - top)), total = sum(e);
+  return e.map((v) => v / total);
+};
+
+// Arrays become nested lists, the names of numbers numbers; words and lists are read part by part.
+function read(v) {
+  if (typeof v === 'string') return NAMED[v];
+  if (v === null || typeof v !== 'object') return v;
+  if (Array.isArray(v)) return v.map(read);
+  if ('word' in v) return Object.fromEntries(Object.entries(v).map(([k, u]) => [k, TEXTS.includes(k) ? u : read(u)]));
+  const rows = (flat, size) => Array.from({ length: flat.length / size }, (_, i) => flat.slice(i * size, (i + 1) * size));
+  return v.shape.slice(1).reverse().reduce(rows, v.values.map(read));
+}
+
+function solve(A) { // A w = 1 by Gauss-Jordan with partial pivoting
+  const M = A.map((row) => [...row, 1]);
+  for (let c = 0; c < M.length; c++) {
+    const p = M.reduce((best, row, r) => (r > c && Math.abs(row[c]) > Math.abs(M[best][c]) ? r : best), c);
+    [M[c], M[p]] = [M[p], M[c]];
+    for (let r = 0; r < M.length; r++) {
+      const f = M[r][c] / M[c][c];
+      if (r !== c) M[r] = M[r].map((v, k) => v - f * M[c][k]);
+    }
+  }
+  return M.map((row, r) => row[M.length] / row[r]);
+}
+
+// Coders: from z to the codes that all scorers share.
+const coders = {
+  LinearGates({ coef, intercept, into }, z) {
+    const u = coef.map((a, j) => dot(a, z) + intercept[j]);
+    if (into === 'softmax') return softmax(u);
+    if (into === 'one_hot') return u.map((_, j) => (j === argmax(u) ? 1 : 0));
+    const norm = into === 'l1' ? sum(u.map(Math.abs)) : Math.hypot(...u);
+    return norm === 0 ? u : u.map((v) => v / norm);
+  },
+  NearestAnchors({ anchors, n_neighbors, by, parameter }, z) {
+    const away = anchors.map((v) => v.map((a, i) => a - z[i])), D = away.map((v) => dot(v, v));
+    const near = D.map((_, j) => j).sort((a, b) => D[a] - D[b] || a - b).slice(0, n_neighbors);
+    let w;
+    if (by === 'exp') w = near.map((j) => Math.exp(-parameter * (D[j] - D[near[0]])));
+    else if (by === 'inverse') w = near.map((j) => (D[near[0]] === 0 ? Number(D[j] === 0) : 1 / Math.sqrt(D[j])));
+    else {
+      const ridge = parameter * (sum(near.map((j) => D[j])) || 1);
+      w = solve(near.map((j) => near.map((l) => dot(away[j], away[l]) + (j === l ? ridge : 0))));
+    }
+    return anchors.map((_, j) => (near.includes(j) ? w[near.indexOf(j)] / sum(w) : 0));
+  },
+  TreePath({ coef, intercept }, z) {
+    const u = coef.map((a, j) => dot(a, z) + intercept[j]), g = (coef.length - 1) / 3;
+    const codes = new Array(2 * g + 1).fill(0);
+    for (let k = 0; ; k = u[k] > 0 ? 2 * k + 1 : 2 * k + 2) {
+      codes[k] = Math.tanh(u[g + k]);
+      if (k >= g) return codes;
+    }
+  },
+  TangentCodes({ weights, anchors, tangents, scale }, z) {
+    const w = coders[weights.word](weights, z), away = anchors.map((v) => v.map((a, i) => z[i] - a));
+    return w.flatMap((weight, k) => [scale * weight, ...tangents[k].map((t) => weight * dot(t, away[k]))]);
+  },
+};
+
+function pooled(q, r) {
+  const p = r.map((v) => Math.max(v, 0)), top = argmax(p);
+  if (q === Infinity) return p.map((v, j) => Number(j === top && v > 0));
+  const N = p[top] * sum(p.map((v) => (v / p[top]) ** q)) ** (1 / q); // scaled by the largest: no overflow
+  return p.map((v) => (v > 0 ? (v / N) ** (q - 1) : 0));
+}
+
+function scores({ coder, coef, intercept, bias, root }, x) {
+  const z = !root ? x : x.map((v, i) => (Array.isArray(root[0]) ? dot(x, root.map((row) => row[i])) : v * root[i]));
+  const own = { ConstantCode: (y) => coder.codes[y], Pooling: (y, r) => pooled(coder.q, r),
+    CodesByScorer: (y) => coders[coder.parts[y].word](coder.parts[y], z) }[coder.word];
+  const shared = own ? null : coders[coder.word](coder, z);
+  return bias.map((b, y) => {
+    const models = coef && coef[coef.length === 1 ? 0 : y];
+    const r = intercept[y].map((v, j) => (models ? dot(models[j], x) + v : v));
+    return b + dot(shared || own(y, r), r);
+  });
+}
+
+function decisions(description, rows) {
+  if (description.format !== 1) throw new Error('unknown format');
+  const centre = read(description.centre), scale = read(description.scale), terms = read(description.terms);
+  const two = description.classes.length === 2 && !description.multilabel;
+  return rows.map((row) => {
+    const x = row.map((v, i) => (v - (centre ? centre[i] : 0)) / (scale ? scale[i] : 1));
+    const each = terms.map((term) => {
+      const f = scores(term, x);
+      return (two && f.length === 2 ? [f[1] - f[0]] : f).map((v) => v * term.factor);
+    });
+    return each.reduce((a, b) => a.map((v, i) => v + b[i]));
+  });
+}
+
+function predict(description, rows) {
+  const { classes, multilabel } = description;
+  return decisions(description, rows).map((d) => (multilabel ? classes.filter((_, i) => d[i] > 0)
+    : classes[d.length === 1 ? Number(d[0] > 0) : argmax(d)]));
+}
+
+function probabilities(description, rows) {
+  const { smoothing, multilabel, classes } = description, T = read(description.temperature);
+  if (T === null) return null;
+  return decisions(description, rows).map((d) => {
+    if (multilabel) return d.map((v, i) => (1 - smoothing) / (1 + Math.exp(-v / T[i])) + smoothing / 2);
+    const p = softmax((classes.length === 2 ? [0, ...d] : d).map((v) => v / T));
+    return p.map((v) => v * (1 - smoothing) + smoothing / classes.length);
+  });
+}
+
+module.exports = { decisions, predict, probabilities };
