@@ -324,8 +324,8 @@ def test_ml3_s_starting_codes_are_the_positive_part_on_the_sphere(iris, monkeypa
     class Begun(Exception):
         pass
 
-    def begin(self, rounds, rng):
-        started.append(plain(self, rounds, rng)(rounds.rows.X, rng))
+    def begin(self, n_models, rounds, rng):
+        started.append(plain(self, n_models, rounds, rng)(rounds.rows.X, rng))
         raise Begun  # what comes of the codes is tested elsewhere
 
     plain = ML3Classifier._starting_codes

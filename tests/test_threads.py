@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import loclin
+from loclin.engine import threads
 from loclin.engine.threads import side_by_side, threads_for
 from loclin.engine.warned import quiet
 from loclin.l3m import outputs as l3m_outputs
@@ -117,3 +118,21 @@ def test_a_task_that_fails_calls_the_others_off():
     with pytest.raises(ValueError, match="the first"):
         side_by_side(task, [(0,), (1,)], 2)
     assert len(passes) < 10_000
+
+
+def test_limits_are_restored_though_a_second_interrupt_comes(monkeypatch):
+    restored = []
+
+    class Controller:
+        def info(self):
+            return "before"
+
+        def limit(self, limits):
+            restored.append(limits)
+            if len(restored) == 1:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(threads, "_controller", Controller)
+    with pytest.raises(ZeroDivisionError), threads.limits_restored():
+        _ = 1 / 0
+    assert restored == ["before", "before"]

@@ -16,6 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 # Multiply-adds in one batch's product below which a second BLAS thread costs more than it brings.
 _WORTH_A_THREAD = 1e7
+_AGAIN = 5  # interrupts in a row
 _ours = local()  # threads that `side_by_side` has started know the event that calls them off
 
 
@@ -23,6 +24,16 @@ _ours = local()  # threads that `side_by_side` has started know the event that c
 def _controller() -> ThreadpoolController:
     """Find the thread pools once; looking for them takes milliseconds."""
     return ThreadpoolController()
+
+
+def _surely(done: Callable[[], Any]) -> None:
+    """Call what must be done after an interrupt, again where another one cuts it short."""
+    for _ in range(_AGAIN):
+        try:
+            done()
+        except KeyboardInterrupt:
+            continue
+        return
 
 
 @contextmanager
@@ -37,11 +48,15 @@ def handling_restored() -> Iterator[None]:
         yield
     except BaseException:
         if current_thread() is main_thread():
-            warnings.filters = filters
-            with warnings.catch_warnings():  # so that Python looks at them anew
-                pass
-            np.seterr(**errors)
+            _surely(lambda: _handle_by(filters, errors))
         raise
+
+
+def _handle_by(filters: Any, errors: Any) -> None:
+    warnings.filters = filters
+    with warnings.catch_warnings():  # so that Python looks at them anew
+        pass
+    np.seterr(**errors)
 
 
 @contextmanager
@@ -51,7 +66,7 @@ def limits_restored() -> Iterator[None]:
     try:
         yield
     except BaseException:
-        _controller().limit(limits=before)
+        _surely(lambda: _controller().limit(limits=before))
         raise
 
 
@@ -96,4 +111,5 @@ def side_by_side(
             return list(pool.map(lambda task: function(*task), tasks))
         except BaseException:
             called_off.set()
+            _surely(pool.shutdown)  # the others restore limits of their own
             raise

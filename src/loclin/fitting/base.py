@@ -356,8 +356,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         """Begin a stream, or go on from a fit, in the same way."""
         if not self._is_fitted():
             if self.metric not in (None, "auto"):
-                self.__dict__.update(chosen_metric(self, rows))
                 self._streamed_metric = StreamedMetric(2 * len(rows.y))
+                self.__dict__.update(chosen_metric(self, rows))
             self._multiplier = multiplier_for(self, rows)
         if self._map.is_plain and self._streamed_metric is None:
             return self._start_stream(rows, self._generator())

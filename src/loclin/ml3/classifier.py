@@ -295,6 +295,8 @@ class ML3Classifier(LocallyLinearClassifier):
         """Return the number of models of each class in a fit to these rows."""
         if self.n_models is not None:
             return int(self.n_models)
+        if self._streamed_metric is not None:  # of a stream, more rows of which will come
+            return _MODELS
         return max(1, min(_MODELS, len(rows.y) // (_ROWS_OF_A_MODEL * len(self.classes_))))
 
     def _settings(self, alpha: float, n_models: int, n_samples: int) -> CCCPSettings:
