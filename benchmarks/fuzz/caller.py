@@ -37,6 +37,7 @@ class Caller:
         if not self.far_apart and "class_weight" in self.model.get_params() and rng.random() < 0.1:
             class_weights_of_zero(rng, self.model, self.y)
         self.outcomes: list[str] = []
+        self.fitted = False  # by the call that runs
 
     def run(self) -> list[str]:
         """Make some calls; return what came of each."""
@@ -49,6 +50,7 @@ class Caller:
     def fit(self) -> None:
         """Fit the rows."""
         self.model.fit(self.X, self.y, self.weights)
+        self.fitted = True
         # the last iterate may be any, and tangents' codes are lengths: both know a scale
         averaged = getattr(self.model, "average", 1) > 0
         lengths = isinstance(getattr(self.model, "coding", None), TangentCoding)
@@ -85,10 +87,11 @@ class Caller:
         if getattr(self.model, "warm_start", False):
             return
         kept = self.weights > 0
-        left = clone(self.model).fit(_some(self.X, kept), self.y[kept], self.weights[kept])
+        X = _some(self.X, kept)
+        left = clone(self.model).fit(X, self.y[kept], self.weights[kept])
         if not np.array_equal(left.classes_, self.model.classes_):
             raise Broken("a class of weight zero is a class")
-        said, expected = self.model.decision_function(self.X), left.decision_function(self.X)
+        said, expected = self.model.decision_function(X), left.decision_function(X)
         if not np.array_equal(said, expected):
             raise Broken(f"rows of weight zero change scores by {abs(said - expected).max():.1e}")
 
@@ -121,6 +124,7 @@ class Caller:
 
     def guarded(self, call: Any) -> None:
         """Make a call; check what it has changed, raised and warned of."""
+        self.fitted = False
         given = [_bytes(part) for part in (self.X, self.y, self.weights)]
         parameters, before = self.model.get_params(), dict(vars(self.model))
         with warnings.catch_warnings(record=True) as warned:
@@ -131,7 +135,8 @@ class Caller:
             except (ValueError, TypeError, AttributeError) as error:
                 _check_raised_on_purpose(error)
                 self.outcomes.append(f"{type(error).__name__}: {_without_values(str(error))}")
-                if call.__name__ == "stream":  # calls before the one that failed have learned
+                # calls before the one that failed have learned, or what failed was a check's
+                if call.__name__ == "stream" or self.fitted:
                     before = None
             if before is not None and self.outcomes[-1].split(":")[0] != call.__name__:
                 self.check_unchanged(before, parameters)
@@ -148,8 +153,11 @@ class Caller:
             raise Broken("a failed call has replaced attributes")
 
     def check(self, *, learned: bool = False) -> None:
-        """Check the model: finite, arg max of the scores, exact local models."""
-        model, X = self.model, self.X
+        """Check the model on rows that weigh: finite, arg max of scores, exact local models."""
+        model, X, y, weights = self.model, self.X, self.y, self.weights
+        if weights is not None:
+            weighs = weights > weights.max() * np.finfo(np.float32).eps ** 2
+            X, y, weights = _some(X, weighs), y[weighs], weights[weighs]
         scores = model.decision_function(X)
         if not np.isfinite(scores).all():
             raise Broken("scores are not finite")
@@ -160,27 +168,27 @@ class Caller:
         if not ties and not np.array_equal(labels, model.classes_[found]):
             raise Broken("labels are not the arg max of the scores")
         if hasattr(model, "local_model"):
-            self.check_local_models(scores)
+            self.check_local_models(X, scores)
         if getattr(model, "temperature_", None) is not None and model.calibrate:
-            self.check_probabilities(found)
-        right = np.mean(labels == self.y)
+            self.check_probabilities(X, found)
+        right = np.mean(labels == y)
         if learned and right < 0.9:
             near_one = X * (20.0 / largest(X))
-            usual = clone(model).fit(near_one, self.y, self.weights).score(near_one, self.y)
+            usual = clone(model).fit(near_one, y, weights).score(near_one, y)
             if right < usual - 0.1:
                 raise Broken(f"classes far apart: accuracy {right:.2f}, at scale 1 {usual:.2f}")
 
-    def check_probabilities(self, found: Any) -> None:
+    def check_probabilities(self, X: Any, found: Any) -> None:
         """Check that they are probabilities, and that no label has more than the one predicted."""
-        P = self.model.predict_proba(self.X)
+        P = self.model.predict_proba(X)
         if not ((P > 0).all() and np.allclose(P.sum(axis=1), 1.0, atol=1e-5)):
             raise Broken("probabilities are not above 0 with a sum of 1")
         if (P[np.arange(len(P)), found] < P.max(axis=1) * (1 - 1e-5)).any():
             raise Broken("a label has more probability than the one predicted")
 
-    def check_local_models(self, scores: Any) -> None:
+    def check_local_models(self, X: Any, scores: Any) -> None:
         """Check that the scores are those of the local models, to the rounding of their parts."""
-        model, X = self.model, self.X
+        model = self.model
         rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
         rows = rows.astype(scores.dtype)
         coef, intercept = model.local_model(X)
