@@ -21,6 +21,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 import loclin
 import loclin.io
+from loclin.codings import SoftAssignmentCoding
 from loclin.io._checks import ends_soon
 from tests import forged
 
@@ -163,6 +164,16 @@ def forged_step(path, step, rows, name, value):
 def test_an_encoder_whose_columns_are_not_there_is_refused(outs, drop, path):
     forged_step(path, OneHotEncoder(drop=drop), LETTERS, "_n_features_outs", outs)
     refused(path, "_n_features_outs of a OneHotEncoder counts columns that are not there")
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_step_without_a_name_or_an_estimator_is_refused(place, path):
+    model = make_pipeline(StandardScaler(), SoftAssignmentCoding(2, 2)).fit(np.eye(4))
+    loclin.io.save(model, path)
+    file = forged.read(path)
+    steps = next(node for key, node in file.tree["model"]["state"] if key == "steps")
+    del steps[place]["tuple"][1]
+    refused(forged.write(path, file), "steps of a Pipeline has a part of another length")
 
 
 def test_an_encoder_of_rare_categories_comes_back(path):

@@ -77,6 +77,18 @@ def _encodes_wrongly(state: dict[str, Any]) -> str | None:
     return None if list(state["_n_features_outs"]) == widths else "_n_features_outs"
 
 
+_LISTS = {"steps": 2, "transformer_list": 2, "transformers": 3, "transformers_": 3}
+
+
+def lists_wrongly(state: dict[str, Any]) -> str | None:
+    """Tell which list of named parts has one that is no tuple of so many; None if none has."""
+    for name, n_parts in _LISTS.items():
+        for part in state.get(name) or ():
+            if not (isinstance(part, tuple | list) and len(part) == n_parts):
+                return name
+    return None
+
+
 def check(found: Any, classes: Classes) -> None:
     """Look at an object of a file, made and filled; raise where it must not be used.
 
@@ -89,6 +101,9 @@ def check(found: Any, classes: Classes) -> None:
     if reads_files(kind, state):
         raise Refused(f"has a {kind.__name__} that reads the files that the rows name.")
     if isinstance(found, BaseEstimator):
+        unlike = lists_wrongly(state)
+        if unlike is not None:
+            raise ValueError(f"{unlike} of a {kind.__name__} has a part of another length")
         wrong = counts_wrongly(kind, state)
         if wrong is not None:
             raise ValueError(f"{wrong} of a {kind.__name__} counts columns that are not there")
