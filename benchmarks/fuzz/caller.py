@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import loclin
 from benchmarks.fuzz.draws import class_weights_of_zero, draw_model, draw_rows, draw_shape, options
-from loclin.codings import TangentCoding
+from loclin.codings import OrthogonalCoding, TangentCoding
 
 _RAISERS = (Path(loclin.__file__).parent, Path(sklearn.__file__).parent / "utils")
 
@@ -172,7 +172,7 @@ class Caller:
         if getattr(model, "temperature_", None) is not None and model.calibrate:
             self.check_probabilities(X, found)
         right = np.mean(labels == y)
-        if learned and right < 0.9:
+        if learned and right < 0.9 and not _outweighs_intercepts(model):
             near_one = X * (20.0 / largest(X))
             usual = clone(model).fit(near_one, y, weights).score(near_one, y)
             if right < usual - 0.1:
@@ -210,6 +210,15 @@ def _check_sums(found: Any, scores: Any, parts: Any) -> None:
     error = float((np.abs(found - scores) / (parts + np.abs(scores) + 1e-30)).max())
     if error > (1e-4 if scores.dtype == np.float32 else 1e-10):
         raise Broken(f"local models miss the scores by {error:.1e}")
+
+
+def _outweighs_intercepts(model: Any) -> bool:
+    """Return whether a solved optimum needs intercepts that its penalty keeps small.
+
+    Codes of planes change sign within a class; without an intercept so does the score.
+    """
+    exact = getattr(model, "solver", None) == "dual_cd"
+    return exact and isinstance(model.coding, OrthogonalCoding)
 
 
 def largest(X: Any) -> float:
