@@ -355,7 +355,7 @@ def test_online_is_algorithm_1(kind, n_classes, r):
     held = X[found.constraint_rows] @ found.partition_coef.T + found.partition_intercept
     assert (np.diag(held) >= 2 - 1e-9).all()
     assert found.t == len(y)
-    learned = {name: value for name, value in found.attributes().items() if name in LEARNED}
+    learned = {name: value for name, value in vars(found).items() if name in LEARNED}
     before = {name: value.copy() for name, value in learned.items()}
     run.learn(rows, order.astype(np.int32), 0.3, 0.8)
     for name, value in learned.items():

@@ -709,8 +709,8 @@ def test_a_result_stays_as_it_is(keep_dual):
     old = fit.kept
     for _ in range(5):
         fit.iterate(average=False)
-    for name, value in early.attributes().items():
-        np.testing.assert_array_equal(value, before.attributes()[name])
+    for name, value in vars(early).items():
+        np.testing.assert_array_equal(value, vars(before)[name])
     assert (old is None) == (not keep_dual)
     if keep_dual:
         np.testing.assert_array_equal(old[0], kept[0])

@@ -236,7 +236,7 @@ class CSVMClassifier(LocallyLinearClassifier):
             return DUAL_TRIAL
         # the clusters of all rows: they know no labels
         if self._is_fitted():
-            centers = self.cluster_centers_
+            centers = self._learned.cluster_centers
         else:
             centers = self._find_centers(rows.X, np.random.default_rng(self._seed()))
         return DUAL_TRIAL._replace(parameters={"centers": centers})
@@ -262,20 +262,23 @@ class CSVMClassifier(LocallyLinearClassifier):
         stream = SGDStream(solver, rng, views)
         if continued:
             solver.set_models(*self._long_models(views.pull))
-            stream.follow(self.alpha_, getattr(self, "t_", 0))
+            stream.follow(self._learned.alpha, getattr(self._learned, "t", 0))
         return Pulled(stream, views)
 
     def _long_models(self, pull: float) -> tuple[Floats, Floats]:
         """Models of the fit before as the descents take them: the global one, and what is added."""
-        coef, intercept = self.global_coef_[:, None], self.global_intercept_[:, None]
+        coef, intercept = (
+            self._learned.global_coef[:, None],
+            self._learned.global_intercept[:, None],
+        )
         return (
-            np.concatenate([coef / pull, self.local_coef_ - coef], axis=1),
-            np.concatenate([intercept / pull, self.local_intercept_ - intercept], axis=1),
+            np.concatenate([coef / pull, self._learned.local_coef - coef], axis=1),
+            np.concatenate([intercept / pull, self._learned.local_intercept - intercept], axis=1),
         )
 
     def _long_vectors(self, rows: Rows, rng: np.random.Generator, continued: bool) -> LongVectors:
         """Find the clusters, or keep those of the fit that goes on."""
-        centers = self.cluster_centers_ if continued else self._find_centers(rows.X, rng)
+        centers = self._learned.cluster_centers if continued else self._find_centers(rows.X, rng)
         return LongVectors(centers, 1.0 / math.sqrt(self.global_penalty))
 
     def _find_centers(self, X: Matrix, rng: np.random.Generator) -> Floats:
@@ -305,11 +308,13 @@ class CSVMClassifier(LocallyLinearClassifier):
         return 1 if len(self.classes_) == 2 and not self._competing else len(self.classes_)
 
     def _terms(self) -> tuple[Term, ...]:
-        return term_of(self, NearestAnchors(self.cluster_centers_, 1, "exp"))
+        return term_of(self, NearestAnchors(self._learned.cluster_centers, 1, "exp"))
 
     def _codes(self, X: Matrix) -> sparse.csr_matrix:
-        clusters = clusters_of(X, self.cluster_centers_)
-        return one_hot(clusters, len(self.cluster_centers_), X.dtype)
+        clusters = clusters_of(X, self._learned.cluster_centers)
+        return one_hot(clusters, len(self._learned.cluster_centers), X.dtype)
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        return coded_scores(X, self._codes(X), self.local_coef_, self.local_intercept_)
+        return coded_scores(
+            X, self._codes(X), self._learned.local_coef, self._learned.local_intercept
+        )

@@ -57,10 +57,8 @@ def check_described(holder: Any, *, thorough: bool = False) -> None:
 
 
 def declared(kind: Any) -> dict[str, Any]:
-    """Return what a class declares of its attributes, those of fitted models included."""
+    """Return what a class declares of its attributes."""
     hints = _hints(kind)
-    for models in getattr(kind, "_fitted_models", ()):
-        hints |= {f"{name}_": hint for name, hint in _hints(models).items()}
     # the constructor's checks of parameters are stricter
     parameters = kind._get_param_names() if issubclass(kind, BaseEstimator) else ()
     return {name: hint for name, hint in hints.items() if name not in parameters}

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
+
 from loclin.engine.data import Floats, Rows
 from loclin.engine.shapes import Shape
 
@@ -16,7 +18,7 @@ Change = Callable[[Any, int], Any]
 
 @dataclass(frozen=True, kw_only=True)
 class FittedModel:
-    """What a procedure has learned: field `name` becomes the fitted attribute ``name_``.
+    """What a procedure has learned: field `name` is read as the fitted attribute ``name_``.
 
     The arrays are the model's own: the procedure does not change them afterwards.
     """
@@ -26,9 +28,10 @@ class FittedModel:
 
     intercept: Annotated[Floats, Shape("s")]
 
-    def attributes(self) -> dict[str, Any]:
-        """Fitted attributes by name."""
-        return {f"{field.name}_": getattr(self, field.name) for field in fields(self)}
+    @classmethod
+    def names(cls) -> list[str]:
+        """Names of the fields."""
+        return [field.name for field in fields(cls)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,19 @@ class LocalModels(FittedModel):
     local_coef: Annotated[Floats, Shape("s m d", constant=True)]
     local_intercept: Annotated[Floats, Shape("s m")]
     alpha: float
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickles and files: weights of sparse rows stay by feature."""
+        state = dict(vars(self))
+        if not self.local_coef.flags.c_contiguous:
+            state |= {"local_coef": None, "by_feature": np.moveaxis(self.local_coef, 2, 0)}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        by_feature = state.get("by_feature")
+        if by_feature is not None:
+            state = state | {"local_coef": np.moveaxis(by_feature, 0, 2)}
+        self.__dict__.update({name: state[name] for name in self.names() if name in state})
 
 
 class Learning(ABC):

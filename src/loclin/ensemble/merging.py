@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from loclin.engine.data import Floats
 
-_MODELS = "local_coef_", "local_intercept_", "intercept_"
+_MODELS = "local_coef", "local_intercept", "intercept"
 
 
 def merged(members: list[Any]) -> list[Any]:
@@ -28,9 +29,10 @@ def merged(members: list[Any]) -> list[Any]:
         return members
     one = copy(first)
     one._kept = None
-    vars(one).update(
-        {name: _mean([getattr(member, name) for member in members]) for name in _MODELS}
-    )
+    parts = {
+        name: _mean([getattr(member._learned, name) for member in members]) for name in _MODELS
+    }
+    one._learned = replace(first._learned, **parts)
     return [one]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import deepcopy
+from dataclasses import replace
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.described import check_described, fitted_names
-from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
+from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.scores import combine_models
 from loclin.engine.shapes import Shape
@@ -65,7 +66,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     place.
     """
 
-    local_coef_: NDArray[Any]  # shapes of these and others: see `_fitted_models`
+    local_coef_: NDArray[Any]
     local_intercept_: NDArray[Any]
     intercept_: NDArray[Any]
     round_rows: int | None = None  # rows of an iteration where there are more; None: all
@@ -271,8 +272,10 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         codes = self._codes(self._validate_new(X))
-        coef, intercept = combine_models(codes, self.local_coef_, self.local_intercept_)
-        return self._decisions(coef), self._decisions(intercept + self.intercept_)
+        coef, intercept = combine_models(
+            codes, self._learned.local_coef, self._learned.local_intercept
+        )
+        return self._decisions(coef), self._decisions(intercept + self._learned.intercept)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -296,12 +299,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         self._largest = check_feature_scale(rows.X, self._largest if goes_on else 0.0)
         if not goes_on:
             return rows
-        dtype, (X, _, weights, _) = self.local_coef_.dtype, rows
+        dtype, (X, _, weights, _) = self._learned.local_coef.dtype, rows
         return rows._replace(X=X.astype(dtype, copy=False), weights=weights.astype(dtype))
 
     def _validate_new(self, X: Any, finite: bool = True) -> Any:
         check_is_fitted(self, "intercept_")
-        dtype = self.local_coef_.dtype
+        dtype = self._learned.local_coef.dtype
         return read_rows(self, X, reset=False, dtype=dtype, ensure_all_finite=finite)
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
@@ -326,23 +329,13 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         return min(int(self.batch_size), n_samples)
 
     def _is_fitted(self) -> bool:
-        return "intercept_" in vars(self)
+        return self._learned is not None
 
     def _forget_fit(self) -> None:
         """Remove the attributes of an earlier fit; those of the user, or of a subclass, stay."""
-        for name in vars(self).keys() & (fitted_names(type(self)) | self._adopted):
+        for name in vars(self).keys() & fitted_names(type(self)):
             delattr(self, name)
-        self._adopted, self._units = frozenset(), {}
-        self._root = self._streamed_metric = None
-
-    def _adopt(self, model: FittedModel) -> None:
-        """Let the fields of a fitted model be attributes, in place of those of the one before."""
-        attributes = model.attributes()
-        for name in self._adopted - attributes.keys():
-            delattr(self, name)
-        self.__dict__.update(attributes)
-        self._adopted = frozenset(attributes)
-        self._units = model.units
+        self._learned = self._root = self._streamed_metric = None
 
     def _begin(self, rows: Rows, rng: np.random.Generator, continued: bool) -> Procedure:
         """Begin a fit, or go on, over rows that may be mapped."""
@@ -373,8 +366,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
 
         The model that is learned replaces them.
         """
-        for name, power in self._units.items():
-            setattr(self, f"{name}_", self._map.of_field(getattr(self, f"{name}_"), power))
+        if self._is_fitted():
+            changed = {
+                name: self._map.of_field(getattr(self._learned, name), power)
+                for name, power in self._learned.units.items()
+            }
+            self._learned = replace(self._learned, **changed)
         return self._map.of_rows(rows)
 
     def _learn(self, rows: Rows) -> None:
@@ -391,7 +388,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         alpha = None if isinstance(self.alpha, str) else float(self.alpha)
         with threads_for(stream.products), _overflow_is_checked():
             objective = stream.learn(rows, alpha, self._batch_size(stream.n_seen + len(rows.y)))
-            self._adopt(stream.result(final=True))
+            self._learned = stream.result(final=True)
         self._kept, self._unfinished = stream.kept, None
         self._take_temperatures(before)
         self.n_iter_ = 1
@@ -437,7 +434,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
                 break
         self.n_iter_ = len(self.objective_)
         with _overflow_is_checked():
-            self._adopt(procedure.result(final=True))
+            self._learned = procedure.result(final=True)
         check_learned(self)
         self._kept, self._unfinished = procedure.kept, None
         if not stopping:

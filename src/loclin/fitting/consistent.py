@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
@@ -71,24 +70,18 @@ def wrong_with(classifier: Any, sizes: Mapping[str, int]) -> str | None:
     if not classifier._is_fitted():
         kept = classifier._stream is not None or classifier._unfinished is not None
         return "there is a stream, but no model" if kept else None
-    found = vars(classifier).keys()
-    lacking = [
-        {f"{field.name}_" for field in fields(models)} - found
-        for models in classifier._fitted_models
-    ]
-    missing = {"classes_", "n_features_in_"} - found | min(lacking, key=len)
+    missing = {"classes_", "n_features_in_"} - vars(classifier).keys()
     if missing:
         return f"{', '.join(sorted(missing))} is missing"
-    if classifier._adopted - found:
-        return f"_adopted names {', '.join(sorted(classifier._adopted - found))}, which is missing"
-    # files of earlier versions have none
-    if classifier._units not in [{}, *(models.units for models in classifier._fitted_models)]:
-        return f"_units is {dict(classifier._units)}, of no model that this class has"
+    if type(classifier._learned) not in classifier._fitted_models:
+        return (
+            f"_learned is a {type(classifier._learned).__name__}, which this class does not learn"
+        )
     if not 0 < classifier._multiplier < np.inf:
         return f"_multiplier is {classifier._multiplier}, but should be positive"
-    coef = vars(classifier).get("local_coef_")
+    coef = vars(classifier._learned).get("local_coef")
     if coef is not None and not all(coef.strides) and (any(coef.strides) or coef.flat[0]):
-        return "local_coef_ is some numbers seen many times"
+        return "local_coef is some numbers seen many times"
     return wrong_with_classes(classifier, sizes, classifier._multilabel)
 
 

@@ -35,7 +35,7 @@ def learning_stream(
     solver = _descent(classifier, coder, rows, len(rows.y), intercepts, continued)
     stream = SGDStream(solver, rng, _VIEWS)
     if continued:
-        return stream.follow(classifier.alpha_, getattr(classifier, "t_", 0))
+        return stream.follow(classifier._learned.alpha, getattr(classifier._learned, "t", 0))
     if isinstance(classifier.alpha, str):
         coder.n_first = len(rows.y)  # the penalty falls as alpha does
     return stream
@@ -55,7 +55,9 @@ def _descent(
     solver.count_steps(norm2, classifier.eta0)
     if continued:
         solver.set_models(
-            classifier.local_coef_, classifier.local_intercept_, classifier.intercept_
+            classifier._learned.local_coef,
+            classifier._learned.local_intercept,
+            classifier._learned.intercept,
         )
-        coder.history[:] = getattr(classifier, "history_", 0.0)
+        coder.history[:] = getattr(classifier._learned, "history", 0.0)
     return solver

@@ -77,7 +77,7 @@ def end_of(classifier: Any, n_samples: int) -> tuple[Plateau, int]:
 def accuracy_with(classifier: Any, fitted: FittedModel, rows: Rows) -> float:
     """Weighted accuracy of the classifier with this model, on rows held out."""
     model = copy(classifier)
-    model._adopt(fitted)
+    model._learned = fitted
     found = winners(model._class_scores(rows.X), model._multilabel)
     return float(np.average(share_right(found, rows.y), weights=rows.weights))
 
@@ -103,7 +103,7 @@ def warn_of_end(classifier: Any, gap: float | None) -> None:
 
 def check_learned(classifier: Any) -> None:
     """Raise where something that was learned is not finite."""
-    learned = [getattr(classifier, name) for name in classifier._adopted]
+    learned = list(vars(classifier._learned).values())
     learned += classifier.objective_[-1:]
     parts = [value.data if is_sparse(value) else np.asarray(value) for value in learned]
     if not all(np.isfinite(part).all() for part in parts if part.dtype.kind == "f"):

@@ -152,10 +152,10 @@ def products_of(model: Any, rows: Rows, whole: bool) -> Floats:
     some = slice(None, None, -(-len(rows.y) // _GRADIENT_ROWS))
     codes, weights = model._codes(rows.X[some]), rows.weights[some]
     if not is_sparse(codes) and np.prod(codes.shape[1:]) > _MOST_CODES:
-        found = products_by_row(codes, weights, model.local_coef_, whole=whole)
+        found = products_by_row(codes, weights, model._learned.local_coef, whole=whole)
     else:
         moments = code_moments(codes, weights)
-        found = gradient_products(moments, model.local_coef_, whole=whole)
+        found = gradient_products(moments, model._learned.local_coef, whole=whole)
     trace = found.trace() if whole else found.sum()
     return found / trace if trace > 0 else found
 
@@ -273,7 +273,9 @@ def move_metric(model: Any, rows: Rows) -> None:
     stream, metric = model._stream, model.metric
     seen = model._streamed_metric.after(model._codes(rows.X), rows.weights)
     if stream.n_seen >= seen.n_next:
-        products = gradient_products(seen.moments, model.local_coef_, whole=is_whole(metric))
+        products = gradient_products(
+            seen.moments, model._learned.local_coef, whole=is_whole(metric)
+        )
         root = root_of(products, rows.X, rank_of(metric))
         if root is not None:
             vars(model).update({"_root": root} | attributes_of(root, rows.X.shape[1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from types import MappingProxyType
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -30,8 +30,7 @@ class Stored(Begun):
     objective_: list[float]
     validation_scores_: list[float]
     _fitted_models: ClassVar[tuple[type[FittedModel], ...]] = (LocalModels,)  # that it may have
-    _adopted: frozenset[str] = frozenset()  # attributes that the fitted model has set
-    _units: Mapping[str, int] = MappingProxyType({})  # of those of them that have one
+    _learned: Any = None  # one of `_fitted_models`, of the rows as the model sees them
     _kept: Any = None  # what a fit that goes on needs besides the attributes
     _stream: StreamProcedure | None = None
     _unfinished: np.random.Generator | None = None  # of a fit that a checkpoint has cut off
@@ -43,24 +42,43 @@ class Stored(Begun):
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         return wrong_with(self, sizes)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickles."""
-        state: dict[str, Any] = super().__getstate__()
-        coef = state.get("local_coef_")
-        if coef is not None and not coef.flags.c_contiguous:
-            state = state | {"local_coef_": None, "_by_feature": np.moveaxis(coef, 2, 0)}
-        return state
+    def __init_subclass__(cls) -> None:
+        """Let fields of what is learned be read as attributes of the classifier."""
+        super().__init_subclass__()
+        for name in {name for models in cls._fitted_models for name in models.names()}:
+            if not hasattr(cls, f"{name}_"):
+                setattr(cls, f"{name}_", property(partial(cls._field, name=name)))
+
+    def _field(self, name: str) -> Any:
+        """Return a field of what was learned."""
+        try:
+            return getattr(self._learned, name)
+        except AttributeError:
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute '{name}_'"
+            ) from None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if (by_feature := state.pop("_by_feature", None)) is not None:
-            state["local_coef_"] = np.moveaxis(by_feature, 0, 2)
-        super().__setstate__(state)
+        super().__setstate__(with_learned(type(self)._fitted_models, state))
+
+
+def with_learned(kinds: tuple[type[FittedModel], ...], state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of an estimator; earlier versions had what is learned in attributes."""
+    if "_learned" in state or "intercept_" not in state:
+        return state
+    if (by_feature := state.pop("_by_feature", None)) is not None:
+        state["local_coef_"] = np.moveaxis(by_feature, 0, 2)
+    whole = [kind for kind in kinds if all(f"{name}_" in state for name in kind.names())]
+    kind = max(whole, key=lambda one: len(one.names()))
+    learned = kind(**{name: state.pop(f"{name}_") for name in kind.names()})
+    rest = {name: value for name, value in state.items() if name not in ("_adopted", "_units")}
+    return rest | {"_learned": learned}
 
 
 def so_far(classifier: Any, procedure: Procedure, rng: np.random.Generator) -> dict[str, Any]:
     """Return the classifier's attributes if the fit ended here, and what it needs to go on."""
     model = copy(classifier)
-    model._adopt(procedure.result())
+    model._learned = procedure.result()
     model._kept, model.n_iter_ = procedure.kept, len(classifier.objective_)
     return vars(model) | {"_rng": rng}
 

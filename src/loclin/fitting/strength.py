@@ -105,6 +105,6 @@ def fold_decisions(
                 procedure = tried._begin(learned, np.random.default_rng(seed), False)
             for done in range(1, trial.n_iterations + 1):
                 procedure.iterate(average=done == trial.n_iterations)
-            tried._adopt(procedure.result(final=True))
+            tried._learned = procedure.result(final=True)
             found[factor] = decisions_of(tried, X)
     return [found[factor] for factor in FACTORS]

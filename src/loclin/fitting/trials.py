@@ -69,7 +69,7 @@ def short_fit(model: Any, rows: Rows, n_iterations: int, seed: int) -> Any:
     with threads_for(procedure.products):
         for done in range(n_iterations):
             procedure.iterate(average=done >= n_iterations - 2)
-    fitted._adopt(procedure.result(final=True))
+    fitted._learned = procedure.result(final=True)
     return fitted
 
 

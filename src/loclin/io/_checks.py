@@ -38,8 +38,12 @@ def reads_files(kind: type, state: dict[str, Any]) -> bool:
 
 
 def is_of_class(kind: type, name: str) -> bool:
-    """Tell whether a class has a method or property of this name: no attribute may hide it."""
-    return hasattr(inspect.getattr_static(kind, name, None), "__get__")
+    """Tell whether a class has a method of this name, which an attribute would hide.
+
+    A property cannot be hidden.
+    """
+    found = inspect.getattr_static(kind, name, None)
+    return hasattr(found, "__get__") and not isinstance(found, property)
 
 
 def counts_wrongly(kind: type, state: dict[str, Any]) -> str | None:

@@ -267,7 +267,10 @@ class L3MClassifier(LocallyLinearClassifier):
     @property
     def _models(self) -> RegionalModels:
         return RegionalModels(
-            self.partition_coef_, self.partition_intercept_, self.local_coef_, self.local_intercept_
+            self._learned.partition_coef,
+            self._learned.partition_intercept,
+            self._learned.local_coef,
+            self._learned.local_intercept,
         )
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
@@ -292,7 +295,7 @@ class L3MClassifier(LocallyLinearClassifier):
         self, rows: Rows, rng: np.random.Generator, alpha: float, continued: bool
     ) -> RefinedFit:
         if continued:  # the models may have columns that do not occur here
-            annealing = self._annealing(alpha, None)(rows, self.n_regions_)
+            annealing = self._annealing(alpha, None)(rows, self._learned.n_regions)
             v = annealing.outputs.of_models(self._models)
             n_rounds = len(self.objective_) if self._unfinished else len(SCHEDULE)
             return RefinedFit(annealing, v, n_rounds=n_rounds)
@@ -385,7 +388,9 @@ class L3MClassifier(LocallyLinearClassifier):
         regions : ndarray of shape (n_samples,)
             Numbers from 0 to n_regions - 1. A region may be empty.
         """
-        return regions_of(self._validate_new(X), self.partition_coef_, self.partition_intercept_)
+        return regions_of(
+            self._validate_new(X), self._learned.partition_coef, self._learned.partition_intercept
+        )
 
     @snapshot
     def region_rules(self, X: ArrayLike | None = None, n_top: int = 3) -> list[str]:
@@ -420,13 +425,15 @@ class L3MClassifier(LocallyLinearClassifier):
         return region_rules(self._models, self.classes_, names, n_top, regions)
 
     def _terms(self) -> tuple[Term, ...]:
-        gates = LinearGates(self.partition_coef_, self.partition_intercept_, "one_hot")
+        gates = LinearGates(
+            self._learned.partition_coef, self._learned.partition_intercept, "one_hot"
+        )
         return term_of(self, gates)
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> NDArray[np.floating]:
         return regional_scores(X, *self._models)
 
     def _codes(self, X: Matrix) -> sparse.csr_matrix:
-        regions = regions_of(X, self.partition_coef_, self.partition_intercept_)
-        n, ones = len(regions), np.ones(len(regions), self.local_coef_.dtype)
-        return sparse.csr_matrix((ones, regions, np.arange(n + 1)), (n, self.n_regions_))
+        regions = regions_of(X, self._learned.partition_coef, self._learned.partition_intercept)
+        n, ones = len(regions), np.ones(len(regions), self._learned.local_coef.dtype)
+        return sparse.csr_matrix((ones, regions, np.arange(n + 1)), (n, self._learned.n_regions))

@@ -228,8 +228,8 @@ class LDKLClassifier(LocallyLinearClassifier):
         check_number("eta0", self.eta0, low=0, open_low=True)
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
-        if self._is_fitted() and sizes["m"] + 1 != 2 << min(max(self.depth_, 0), 64):
-            return f"depth_ is {self.depth_}, but there are {sizes['m']} nodes"
+        if self._is_fitted() and sizes["m"] + 1 != 2 << min(max(self._learned.depth, 0), 64):
+            return f"depth_ is {self._learned.depth}, but there are {sizes['m']} nodes"
         return None
 
     def _stream_refusal(self) -> None:
@@ -265,16 +265,18 @@ class LDKLClassifier(LocallyLinearClassifier):
         if not continued:
             start = starting_tree(X, self._depth(n_samples), rng)
             return LearnedTree(*start, rate, self.tree_penalty)
-        start = self.tree_coef_.copy(), self.tree_intercept_.copy()
+        start = self._learned.tree_coef.copy(), self._learned.tree_intercept.copy()
         tree = LearnedTree(*start, rate, self.tree_penalty)
-        tree.hardness = self.hardness_
+        tree.hardness = self._learned.hardness
         return tree
 
     def _terms(self) -> tuple[Term, ...]:
-        return term_of(self, TreePath(self.tree_coef_, self.tree_intercept_))
+        return term_of(self, TreePath(self._learned.tree_coef, self._learned.tree_intercept))
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        return coded_scores(X, self._codes(X), self.local_coef_, self.local_intercept_)
+        return coded_scores(
+            X, self._codes(X), self._learned.local_coef, self._learned.local_intercept
+        )
 
     def _codes(self, X: Matrix) -> sparse.csr_matrix:
-        return path_codes(X, self.tree_coef_, self.tree_intercept_)
+        return path_codes(X, self._learned.tree_coef, self._learned.tree_intercept)

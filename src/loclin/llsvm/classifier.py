@@ -350,7 +350,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         solver = self._sgd(*seen, alpha, len(rounds.rows.y))
         solver.count_steps(norm2 + self._intercepts.extra, self.eta0)
         if continued:
-            rounds.passed = getattr(self, "t_", 0)
+            rounds.passed = getattr(self._learned, "t", 0)
             solver.set_models(*self._trained_models())
         return SGDFit(solver, rounds, self._views, rng, seen)
 
@@ -372,7 +372,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         stream = SGDStream(solver, rng, self._views)
         if continued:
             solver.set_models(*self._trained_models())
-            stream.follow(self.alpha_, getattr(self, "t_", 0))
+            stream.follow(self._learned.alpha, getattr(self._learned, "t", 0))
         return stream if self.weights == "linear" else Constants(stream, rows.X.shape[1])
 
     def _fit_coding(self, rows: Rows, rng: np.random.Generator) -> None:
@@ -410,15 +410,23 @@ class LLSVMClassifier(LocallyLinearClassifier):
 
     def _trained_models(self) -> tuple[Floats, ...]:
         """Models of the fit before, as the solvers take them."""
-        if len(self.local_coef_) != self._n_scorers:
+        if len(self._learned.local_coef) != self._n_scorers:
             raise ValueError(
                 f"multi_class={self.multi_class!r} differs from that of the fit that is to go on. "
                 "Leave it as it was, or start afresh with warm_start=False."
             )
-        extra = self.intercept_ * self._intercepts.extra
+        extra = self._learned.intercept * self._intercepts.extra
         if self.weights == "linear":
-            return self.local_coef_, self.local_intercept_ * self._intercepts.local, extra
-        return self.local_intercept_[:, :, None], np.zeros_like(self.local_intercept_), extra
+            return (
+                self._learned.local_coef,
+                self._learned.local_intercept * self._intercepts.local,
+                extra,
+            )
+        return (
+            self._learned.local_intercept[:, :, None],
+            np.zeros_like(self._learned.local_intercept),
+            extra,
+        )
 
     def _terms(self) -> tuple[Term, ...]:
         return term_of(self, coder_of(self.coding_))
@@ -426,8 +434,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         codes = encode(self.coding_, in_metric(X, self._root))
         weights = self._fitted_weights or self.weights
-        coef = self.local_coef_ if weights == "linear" else None
-        return coded_scores(X, codes, coef, self.local_intercept_) + self.intercept_
+        coef = self._learned.local_coef if weights == "linear" else None
+        return coded_scores(X, codes, coef, self._learned.local_intercept) + self._learned.intercept
 
     def _codes(self, X: Matrix) -> Matrix:
         codes = encode(self.coding_, in_metric(X, self._root))

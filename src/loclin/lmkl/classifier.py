@@ -249,7 +249,9 @@ class LMKLClassifier(LocallyLinearClassifier):
         """Return the gates of the fit before, or those of soft assignment to centres of k-means."""
         X, rate = rows.X, float(self.gate_lr / np.sqrt(1 + mean_squared_norm(rows.X)))
         if continued:
-            return LearnedGates(self.gate_coef_.copy(), self.gate_intercept_.copy(), rate)
+            return LearnedGates(
+                self._learned.gate_coef.copy(), self._learned.gate_intercept.copy(), rate
+            )
         m = self.n_models or max(1, min(_MODELS, len(rows.y) // 10))
         centres = distinct_centres(X, min(m, len(rows.y)), int(rng.integers(2**31 - 1)))
         centres = centres[np.arange(m) % len(centres)]  # as many, of few distinct rows
@@ -262,11 +264,16 @@ class LMKLClassifier(LocallyLinearClassifier):
         return Intercepts(local=self.bias == "local", extra=self.bias == "global")
 
     def _terms(self) -> tuple[Term, ...]:
-        return term_of(self, LinearGates(self.gate_coef_, self.gate_intercept_, "softmax"))
+        return term_of(
+            self, LinearGates(self._learned.gate_coef, self._learned.gate_intercept, "softmax")
+        )
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        codes = gate_codes(X, self.gate_coef_, self.gate_intercept_)
-        return coded_scores(X, codes, self.local_coef_, self.local_intercept_) + self.intercept_
+        codes = gate_codes(X, self._learned.gate_coef, self._learned.gate_intercept)
+        return (
+            coded_scores(X, codes, self._learned.local_coef, self._learned.local_intercept)
+            + self._learned.intercept
+        )
 
     def _codes(self, X: Matrix) -> csr_matrix:
-        return csr_matrix(gate_codes(X, self.gate_coef_, self.gate_intercept_))
+        return csr_matrix(gate_codes(X, self._learned.gate_coef, self._learned.gate_intercept))

@@ -319,15 +319,15 @@ class ML3Classifier(LocallyLinearClassifier):
         rounds = rounds_of(self, rows, rng, continued=continued, as_pass=_AS_PASS)
         schedule = step_offset(alpha, norm2, starting_eta0(self, n, _FIRST_STEP)), float(self.s0)
         if continued:
-            solver.set_models(self.local_coef_, self.local_intercept_)
+            solver.set_models(self._learned.local_coef, self._learned.local_intercept)
             return CCCPFit(solver, rounds, rng, *schedule)
         return CCCPFit(solver, rounds, rng, *schedule, start=self._starting_codes(m, rounds, rng))
 
     def _count_so_far(self) -> int:
         """Return the number of models of each class in the fit that is to go on."""
         if self.n_models is not None:
-            check_n_models(self.n_models, self.local_coef_)  # before memory is taken
-        return self.local_coef_.shape[1]
+            check_n_models(self.n_models, self._learned.local_coef)  # before memory is taken
+        return self._learned.local_coef.shape[1]
 
     def _starting_codes(
         self, m: int, rounds: Rounds, rng: np.random.Generator
@@ -362,8 +362,8 @@ class ML3Classifier(LocallyLinearClassifier):
         solver = CCCP(rows.X, len(self.classes_), self._settings(1.0, m, len(rows.y)))
         stream = CCCPStream(solver, rng)
         if continued:
-            solver.set_models(self.local_coef_, self.local_intercept_)
-            stream.follow(self.alpha_, self.t_)
+            solver.set_models(self._learned.local_coef, self._learned.local_intercept)
+            stream.follow(self._learned.alpha, self._learned.t)
         return stream
 
     def _terms(self) -> tuple[Term, ...]:
@@ -371,10 +371,14 @@ class ML3Classifier(LocallyLinearClassifier):
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         q = self._dual_exponent()
-        return pooled_scores(X, self.local_coef_, self.local_intercept_, q, rooted=not ranks)
+        return pooled_scores(
+            X, self._learned.local_coef, self._learned.local_intercept, q, rooted=not ranks
+        )
 
     def _codes(self, X: Matrix) -> Floats:
-        return pooling_codes(X, self.local_coef_, self.local_intercept_, self._dual_exponent())
+        return pooling_codes(
+            X, self._learned.local_coef, self._learned.local_intercept, self._dual_exponent()
+        )
 
     def _dual_exponent(self) -> float:
         """Return the exponent of the scores: that of the fit, whatever `p` is now."""

@@ -80,13 +80,13 @@ def coder_of(coding: Any) -> Coder:
 
 def term_of(model: Any, coder: Coder) -> tuple[Term]:
     """Return the one term of a classifier with local models: shared ones and constants once."""
-    coef: Array | None = model.local_coef_
-    if not any(model.local_coef_.strides):
+    coef: Array | None = model._learned.local_coef
+    if not any(model._learned.local_coef.strides):
         coef = None
-    elif len(model.local_coef_) > 1 and model.local_coef_.strides[0] == 0:
-        coef = model.local_coef_[:1]
+    elif len(model._learned.local_coef) > 1 and model._learned.local_coef.strides[0] == 0:
+        coef = model._learned.local_coef[:1]
     root = vars(model).get("_root")
-    return (Term(coder, coef, model.local_intercept_, model.intercept_, root),)
+    return (Term(coder, coef, model._learned.local_intercept, model._learned.intercept, root),)
 
 
 def _no_words(part: Any) -> str:

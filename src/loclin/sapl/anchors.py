@@ -260,15 +260,15 @@ def wrong_with_anchors(model: Any, sizes: Mapping[str, int]) -> str | None:
     sizes : dict
         What letters stand for, see `engine.described`.
     """
-    m, by_scorer = sizes["m"], model.anchors_.ndim == 3
+    m, by_scorer = sizes["m"], model._learned.anchors.ndim == 3
     if sizes["k"] > m:
         return f"_n_neighbors is {sizes['k']}, but there are {m} anchors"
     if model._begun.get("weights") not in ("linear", "constant"):
         return "_begun does not tell the weights"
-    if [np.ndim(model.bandwidth_), model.history_.ndim - 1] != [by_scorer] * 2:
+    if [np.ndim(model._learned.bandwidth), model._learned.history.ndim - 1] != [by_scorer] * 2:
         return "bandwidth_ and history_ are not those of as many sets of anchors"
     if sizes["h"] not in (m + 1, m + 1 + sizes["d"]):
-        return f"history_ has shape {model.history_.shape}, but there are {m} anchors"
+        return f"history_ has shape {model._learned.history.shape}, but there are {m} anchors"
     if by_scorer and sizes["s"] != sizes["c"]:
         return f"anchors_ are of {sizes['s']} classes, but there are {sizes['c']}"
     return None

@@ -323,7 +323,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         ]
         if continued:
             for stream in streams:
-                stream.follow(self.alpha_, self.t_)
+                stream.follow(self._learned.alpha, self._learned.t)
         return self._as_one(streams, rows.X.shape[1])
 
     def _as_one(self, parts: list[Any], n_features: int) -> Any:
@@ -336,11 +336,11 @@ class SAPLClassifier(LocallyLinearClassifier):
     ) -> list[SGD]:  # fmt: skip
         """One solver for all scorers, or one for each, at the start or at the fit before."""
         if continued:
-            coef, intercept = self.local_coef_, self.local_intercept_
+            coef, intercept = self._learned.local_coef, self._learned.local_intercept
             if self.weights == "constant":
                 coef, intercept = intercept[:, :, None], np.zeros_like(intercept)
-            histories, solvers = np.atleast_2d(self.history_), []
-            for k, coding in enumerate(self._codings(self.anchors_)):
+            histories, solvers = np.atleast_2d(self._learned.history), []
+            for k, coding in enumerate(self._codings(self._learned.anchors)):
                 own = slice(None) if self.share_anchors else slice(k, k + 1)
                 anchors = self._learned_anchors(rows, coding, 0, rates).follow(histories[k])
                 solver = self._solver(rows, anchors).set_models(coef[own], intercept[own])
@@ -453,30 +453,35 @@ class SAPLClassifier(LocallyLinearClassifier):
         by_scorer = anchors.reshape(-1, *anchors.shape[-2:])
         return [
             SoftAssignmentCoding.fitted_with(of_scorer, self._n_neighbors, float(bandwidth))
-            for of_scorer, bandwidth in zip(by_scorer, np.ravel(self.bandwidth_), strict=True)
+            for of_scorer, bandwidth in zip(
+                by_scorer, np.ravel(self._learned.bandwidth), strict=True
+            )
         ]
 
     def _encoded(self, X: Matrix) -> list[Any]:
         """Codes of the rows by scorer; once where they share them."""
         metric = LinearMap(root=self._root)
-        codings = self._codings(metric.of_field(self.anchors_, -1))
+        codings = self._codings(metric.of_field(self._learned.anchors, -1))
         seen = metric.of_matrix(X)
         return [encode(coding, seen) for coding in codings]
 
     def _terms(self) -> tuple[Term, ...]:
-        anchors = LinearMap(root=self._root).of_field(self.anchors_, -1)
+        anchors = LinearMap(root=self._root).of_field(self._learned.anchors, -1)
         coders = tuple(coding._coder() for coding in self._codings(anchors))
         return term_of(self, coders[0] if len(coders) == 1 else CodesByScorer(coders))
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        coef = self.local_coef_ if self._begun["weights"] == "linear" else None
+        coef = self._learned.local_coef if self._begun["weights"] == "linear" else None
         codes = self._encoded(X)
         if len(codes) == 1:
-            return coded_scores(X, codes[0], coef, self.local_intercept_)
+            return coded_scores(X, codes[0], coef, self._learned.local_intercept)
         return np.hstack(
             [
                 coded_scores(
-                    X, of_scorer, None if coef is None else coef[[k]], self.local_intercept_[[k]]
+                    X,
+                    of_scorer,
+                    None if coef is None else coef[[k]],
+                    self._learned.local_intercept[[k]],
                 )
                 for k, of_scorer in enumerate(codes)
             ]

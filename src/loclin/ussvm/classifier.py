@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -305,9 +306,9 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     ) -> DictionaryDescent:
         """Algorithm 1 at its start, or where the fit before ended."""
         if continued:
-            atoms = np.ascontiguousarray(self.dictionary_.T)
-            codes = self.codes_.toarray()
-            intercept = self.intercept_
+            atoms = np.ascontiguousarray(self._learned.dictionary.T)
+            codes = self._learned.codes.toarray()
+            intercept = self._learned.intercept
         else:
             n_scorers = self._signs(rows.y[:1]).shape[1]
             given = dictionary_to_use(self.dictionary, rows.X)
@@ -357,29 +358,31 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     @property
     def local_coef_(self) -> NDArray[np.floating]:  # type: ignore[override]
         """The atoms as local models of every scorer, (s, A, d)."""
-        return np.broadcast_to(
-            self.dictionary_.T, (len(self.intercept_), *self.dictionary_.T.shape)
-        )
+        return self._field("local_coef")
 
     @property
     def local_intercept_(self) -> NDArray[np.floating]:  # type: ignore[override]
         """Zeros: atoms have no intercepts, (s, A)."""
-        return np.broadcast_to(self.intercept_.dtype.type(0), self.codes_.shape)
+        return self._field("local_intercept")
 
     def _terms(self) -> tuple[Term, ...]:
-        return term_of(self, ConstantCode(self.codes_.toarray()))
+        return term_of(self, ConstantCode(self._learned.codes.toarray()))
 
     def _codes(self, X: Matrix) -> NDArray[np.floating]:
-        return np.broadcast_to(self.codes_.toarray(), (X.shape[0], *self.codes_.shape))
+        return np.broadcast_to(
+            self._learned.codes.toarray(), (X.shape[0], *self._learned.codes.shape)
+        )
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> NDArray[np.floating]:
-        return shared_code_scores(X, self.dictionary_, self.codes_, self.intercept_)
+        return shared_code_scores(
+            X, self._learned.dictionary, self._learned.codes, self._learned.intercept
+        )
 
     # Precomputed features.
 
     @property
     def _n_features_out(self) -> int:
-        return self.dictionary_.shape[1]
+        return self._learned.dictionary.shape[1]
 
     @snapshot
     def transform(self, X: ArrayLike) -> NDArray[np.floating]:
@@ -397,7 +400,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     def _precompute(self, X: Any) -> NDArray[np.floating]:
         """Return what `transform` does, whatever `set_output` asks of it."""
-        return self._validate_new(X) @ self.dictionary_
+        return self._validate_new(X) @ self._learned.dictionary
 
     @snapshot
     def score_precomputed(self, P: ArrayLike) -> NDArray[np.floating]:
@@ -414,8 +417,10 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             As from `decision_function`.
         """
         check_is_fitted(self, "dictionary_")
-        features = precomputed_features(P, self.dictionary_)
-        return self._decisions(answer_scores(features, self.codes_, self.intercept_))
+        features = precomputed_features(P, self._learned.dictionary)
+        return self._decisions(
+            answer_scores(features, self._learned.codes, self._learned.intercept)
+        )
 
     # Classes that come later.
 
@@ -454,14 +459,18 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     def _found_codes(self, X: Any, y: Any, precomputed: bool, sample_weight: Any) -> Codes:
         check_is_fitted(self, "dictionary_")
-        P = precomputed_features(X, self.dictionary_) if precomputed else self._precompute(X)
+        P = (
+            precomputed_features(X, self._learned.dictionary)
+            if precomputed
+            else self._precompute(X)
+        )
         target = labels_or_indicator(y if is_sparse(y) else np.asarray(y))
         check_consistent_length(P, target)
         classes, rows = weighed(P, target, None, sample_weight)
         signs = signs_of(rows.y, n_scorers(classes))
         solver = self._solver(self._penalty(root_mean_square(rows.X), len(rows.y)))
-        problems = solver.problems(rows.X, self.dictionary_, signs, rows.weights)
-        return solver.solve(problems, self.dictionary_)
+        problems = solver.problems(rows.X, self._learned.dictionary, signs, rows.weights)
+        return solver.solve(problems, self._learned.dictionary)
 
     @atomic
     def add_class(
@@ -509,26 +518,26 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             check_new_label(label, self.classes_)
         elif label is not None:
             raise ValueError(f"label={label!r} is not valid; use None, as each column is its own.")
-        two_classes = len(self.intercept_) == 1 and not self._multilabel
+        two_classes = len(self._learned.intercept) == 1 and not self._multilabel
         if two_classes and self.nonnegative:
             raise ValueError(
                 "A model of two classes has one code, that of the second; with nonnegative=True "
                 "its opposite is no code for the first. Fit an indicator with a column for each."
             )
         found = self._found_codes(X, members.astype(np.int8), precomputed, sample_weight)
-        codes = [self.codes_, found.codes]
-        intercepts = [self.intercept_, found.intercept]
-        old_gap = getattr(self, "dual_gap_", None)  # None where the others learned from a stream
+        codes = [self._learned.codes, found.codes]
+        intercepts = [self._learned.intercept, found.intercept]
+        old_gap = getattr(self._learned, "dual_gap", None)  # None after a stream
         if two_classes:  # one code, that of the second: its opposite is that of the first
-            codes.insert(0, -self.codes_)
-            intercepts.insert(0, -self.intercept_)
+            codes.insert(0, -self._learned.codes)
+            intercepts.insert(0, -self._learned.intercept)
         classes = np.append(self.classes_, len(self.classes_) if self._multilabel else label)
         order = np.argsort(classes)
-        self.codes_ = stacked(codes)[order]
-        self.intercept_ = np.concatenate(intercepts)[order]
+        changed = {"codes": stacked(codes)[order], "intercept": np.concatenate(intercepts)[order]}
         if old_gap is not None:
             old_gaps = np.resize(old_gap, len(order) - 1)  # both classes have that of their code
-            self.dual_gap_ = np.append(old_gaps, found.dual_gap)[order]
+            changed["dual_gap"] = np.append(old_gaps, found.dual_gap)[order]
+        self._learned = replace(self._learned, **changed)
         self.classes_ = classes[order]
         if self._multilabel and self.temperature_ is not None:  # the others tell of this one too
             usual = np.exp(np.log(self.temperature_).mean())
@@ -562,10 +571,10 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         if label not in known:
             raise ValueError(f"label={label!r} is not among the classes {self.classes_}.")
         place = known.index(label)
-        if len(self.intercept_) == 1 and not self._multilabel:
-            code = self.codes_.toarray()[0] * (1 if place == 1 else -1)
+        if len(self._learned.intercept) == 1 and not self._multilabel:
+            code = self._learned.codes.toarray()[0] * (1 if place == 1 else -1)
         else:
-            code = self.codes_[place].toarray()[0]
+            code = self._learned.codes[place].toarray()[0]
         atoms = np.argsort(-np.abs(code), kind="stable")[: int(k)]
         atoms = atoms[code[atoms] != 0]
         return atoms, code[atoms]
@@ -588,11 +597,11 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             Indices of rows of `X`, the highest ``d . x`` first.
         """
         rows = self._validate_new(X)
-        n_atoms = self.dictionary_.shape[1]
+        n_atoms = self._learned.dictionary.shape[1]
         if not 0 <= atom < n_atoms:
             raise ValueError(f"atom={atom!r} must be one of 0 .. {n_atoms - 1}.")
         check_number("k", k, low=1)
-        return np.argsort(-(rows @ self.dictionary_[:, atom]), kind="stable")[: int(k)]
+        return np.argsort(-(rows @ self._learned.dictionary[:, atom]), kind="stable")[: int(k)]
 
     @snapshot
     def atom_usage(self) -> NDArray[np.intp]:
@@ -603,4 +612,4 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         counts : ndarray of shape (n_atoms,)
         """
         check_is_fitted(self, "dictionary_")
-        return np.bincount(self.codes_.indices, minlength=self.dictionary_.shape[1])
+        return np.bincount(self._learned.codes.indices, minlength=self._learned.dictionary.shape[1])

@@ -28,6 +28,16 @@ class SharedAtoms(FittedModel):
     codes: Annotated[sparse.csr_matrix, Shape("s m", np.floating)]
     beta: float
 
+    @property
+    def local_coef(self) -> NDArray[np.floating]:
+        """The atoms as local models of every scorer, (s, m, d)."""
+        return np.broadcast_to(self.dictionary.T, (len(self.intercept), *self.dictionary.T.shape))
+
+    @property
+    def local_intercept(self) -> NDArray[np.floating]:
+        """Zeros: atoms have no intercepts, (s, m)."""
+        return np.broadcast_to(self.intercept.dtype.type(0), self.codes.shape)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SolvedSharedAtoms(SharedAtoms):
