@@ -148,6 +148,7 @@ def test_clusters_are_standardised_by_construction():
 
 
 @pytest.mark.usefixtures("rule_alone")
+@pytest.mark.long
 def test_sapl_growth(tmp_path, capsys, monkeypatch):
     def problem(name, seed, n_rows):
         return *make_sine(n_rows, random_state=seed), *make_sine(50, random_state=9)

@@ -81,6 +81,7 @@ def with_the_loss(source):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_loss_trains_once_it_is_in_the_table(tmp_path):
     package = tmp_path / "loclin"
     shutil.copytree(Path(loclin.__file__).parent, package, ignore=shutil.ignore_patterns("__py*"))

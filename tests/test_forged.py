@@ -23,6 +23,7 @@ def test_some_cases():
 
 
 @pytest.mark.slow
+@pytest.mark.long  # `benchmarks.forged`
 def test_some_cases_whose_loops_look_at_bounds():
     words = ["-m", "benchmarks.forged", "--cases", "60", "--forms", "dense float64"]
     words += ["--kinds", "ml3", "sapl", "l3m online", "pipeline", "lcc"]

@@ -44,6 +44,8 @@ def marks(case):
     binary = case.n_classes == 2 and (
         case.layout == "sparse" or case.learn not in ("fit", "stream")
     )
+    if single and not first and case.layout == "sparse":
+        return [pytest.mark.slow, pytest.mark.long]
     return [pytest.mark.slow] if rare or binary or (single and not first) else []
 
 

@@ -129,8 +129,18 @@ def test_random_interrupts_leave_the_estimator_as_it_was(how):
     assert interrupts.main([*few, *how]) == 0
 
 
+QUICK = ["CSVM", "LDKL", "L3M, online"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", interrupts.KINDS)
+@pytest.mark.parametrize(
+    "name",
+    # `benchmarks.interrupts` shows all of them, longer
+    [
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.long)
+        for name in interrupts.KINDS
+    ],
+)
 def test_random_interrupts_of_every_class(name):
     assert interrupts.main(["--times", "5", "--only", name, "--calls", "fit"]) == 0
 
