@@ -47,7 +47,7 @@ def errors(name: str, prepare: str, split: int) -> tuple[float, list[float]]:
     with threadpool_limits(limits=1):
         found = [
             np.mean([
-                1 - ML3Classifier(alpha=a / len(X), metric=None, random_state=s)
+                1 - ML3Classifier(alpha=a / len(X), metric=None, random_state=s, standardize=False)
                 .fit(X, y).score(X_test, y_test)
                 for s in seeds
             ])

@@ -35,10 +35,10 @@ NAMES = [
     "pendigits", "dna", "letter", "usps", "ijcnn1", "covtype_16pct",
 ]  # fmt: skip
 MODELS: dict[str, Any] = {
-    "ML3": ML3Classifier(alpha="scale", random_state=0),
-    "LL-SVM": LLSVMClassifier(alpha="scale", random_state=0),
-    "SAPL": SAPLClassifier(alpha="scale", random_state=0),
-    "L3M": L3MClassifier(alpha="scale", random_state=0),
+    "ML3": ML3Classifier(alpha="scale", random_state=0, standardize=False),
+    "LL-SVM": LLSVMClassifier(alpha="scale", random_state=0, standardize=False),
+    "SAPL": SAPLClassifier(alpha="scale", random_state=0, standardize=False),
+    "L3M": L3MClassifier(alpha="scale", random_state=0, standardize=False),
     "US-SVM": USSVMClassifier(random_state=0),
 }
 WAYS = ("own", "temperature", "sigmoid")

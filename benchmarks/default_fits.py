@@ -26,10 +26,10 @@ from loclin import L3MClassifier, LLSVMClassifier, ML3Classifier, SAPLClassifier
 from reproduction.defaults.table import SETS, parts_of
 
 MODELS: dict[str, Any] = {
-    "ML3": ML3Classifier(random_state=0),
-    "LL-SVM": LLSVMClassifier(random_state=0),
-    "SAPL": SAPLClassifier(random_state=0),
-    "L3M": L3MClassifier(random_state=0),
+    "ML3": ML3Classifier(random_state=0, standardize=False),
+    "LL-SVM": LLSVMClassifier(random_state=0, standardize=False),
+    "SAPL": SAPLClassifier(random_state=0, standardize=False),
+    "L3M": L3MClassifier(random_state=0, standardize=False),
 }
 LONG = 10.0  # seconds of a round, after which there is no other
 

@@ -34,12 +34,14 @@ EVERY = 2  # iterations of a fit
 ROWS, CALLS = 25, 4  # of a call of partial_fit; from one file to the next
 SHORT = {"alpha": "scale", "random_state": 0, "tol": 0}
 FITS = {
-    "ML3": loclin.ML3Classifier(max_iter=30, **SHORT),
-    "LL-SVM, sgd": loclin.LLSVMClassifier(max_iter=30, **SHORT),
-    "LL-SVM, dual_cd": loclin.LLSVMClassifier(solver="dual_cd", max_iter=30, **SHORT),
-    "SAPL": loclin.SAPLClassifier(max_iter=30, **SHORT),
-    "L3M, refined": loclin.L3MClassifier(**SHORT),
-    "L3M, online": loclin.L3MClassifier(solver="online", max_iter=30, **SHORT),
+    "ML3": loclin.ML3Classifier(max_iter=30, **SHORT, standardize=False),
+    "LL-SVM, sgd": loclin.LLSVMClassifier(max_iter=30, **SHORT, standardize=False),
+    "LL-SVM, dual_cd": loclin.LLSVMClassifier(
+        solver="dual_cd", max_iter=30, **SHORT, standardize=False
+    ),
+    "SAPL": loclin.SAPLClassifier(max_iter=30, **SHORT, standardize=False),
+    "L3M, refined": loclin.L3MClassifier(**SHORT, standardize=False),
+    "L3M, online": loclin.L3MClassifier(solver="online", max_iter=30, **SHORT, standardize=False),
     "US-SVM": loclin.USSVMClassifier(max_iter=30, random_state=0, tol=0),
 }
 STREAMS = ["ML3", "LL-SVM, sgd", "SAPL", "L3M, online", "US-SVM"]

@@ -99,13 +99,15 @@ def _weights_and_anchors(model: Any, n_models: int, shape: Shape) -> int:
 
 def _plain(n_models: int, **parameters: Any) -> Any:
     """ML3 without a metric."""
-    return loclin.ML3Classifier(n_models, metric=None, **parameters)
+    return loclin.ML3Classifier(n_models, metric=None, **parameters, standardize=False)
 
 
 def _with_anchors(n_models: int, **parameters: Any) -> Any:
     """SAPL with 8 anchors at a row."""
     n_neighbors = min(_NEIGHBORS, n_models)
-    return loclin.SAPLClassifier(n_models, n_neighbors, metric=None, **parameters)
+    return loclin.SAPLClassifier(
+        n_models, n_neighbors, metric=None, **parameters, standardize=False
+    )
 
 
 def _outputs(model: Any, n_models: int, shape: Shape) -> int:
@@ -116,7 +118,7 @@ def _outputs(model: Any, n_models: int, shape: Shape) -> int:
 
 def _with_regions(n_models: int, *, batch_size: int = 1, **parameters: Any) -> Any:
     """L3M's refined model; it has no batches."""
-    return loclin.L3MClassifier(n_models, n_restarts=1, **parameters)
+    return loclin.L3MClassifier(n_models, n_restarts=1, **parameters, standardize=False)
 
 
 def _atoms_and_codes(model: Any, n_models: int, shape: Shape) -> int:
@@ -134,7 +136,9 @@ def _with_atoms(n_models: int, alpha: float | str, **parameters: Any) -> Any:
 def _with_planes(n_models: int, **parameters: Any) -> Any:
     """LL-SVM over anchor planes, by stochastic gradient descent."""
     coding = OrthogonalCoding(n_models)
-    return loclin.LLSVMClassifier(coding, solver="sgd", metric=None, **parameters)
+    return loclin.LLSVMClassifier(
+        coding, solver="sgd", metric=None, **parameters, standardize=False
+    )
 
 
 MODELS = {

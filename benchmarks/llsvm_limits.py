@@ -78,6 +78,7 @@ def usps_implicit() -> dict[str, float]:
         metric=None,
         calibrate=False,
         random_state=0,
+        standardize=False,
     )
     model.fit(X[::10], y[::10])  # compiles
     _, seconds, memory = measured(lambda: model.fit(X, y))
@@ -126,7 +127,7 @@ def mnist_implicit(dtype: str) -> dict[str, float]:
     data: Any = load("mnist")
     X, y = (data.X_train / 255.0).astype(dtype), data.y_train
     model = LLSVMClassifier(OrthogonalCoding(50), solver="dual_cd", metric=None,
-                           calibrate=False, random_state=0)  # fmt: skip
+                           calibrate=False, random_state=0, standardize=False)  # fmt: skip
     model.fit(X[::100], y[::100])
     _, seconds, memory = measured(lambda: model.fit(X, y))
     error = 100 * (1 - model.score((data.X_test / 255.0).astype(dtype), data.y_test))
@@ -157,7 +158,9 @@ def epoch(X: Any, y: Any, model: Any) -> float:
 
 def ll_svm(coding: Any) -> LLSVMClassifier:
     """LL-SVM on the codes of a fitted coding."""
-    return LLSVMClassifier(FrozenEstimator(coding), calibrate=False, random_state=0)
+    return LLSVMClassifier(
+        FrozenEstimator(coding), calibrate=False, random_state=0, standardize=False
+    )
 
 
 def anchors() -> dict[str, Any]:
@@ -174,7 +177,13 @@ def anchors() -> dict[str, Any]:
         models = (
             ll_svm(coding),
             SAPLClassifier(
-                100, 8, anchors=coding.anchors_, metric=None, calibrate=False, random_state=0
+                100,
+                8,
+                anchors=coding.anchors_,
+                metric=None,
+                calibrate=False,
+                random_state=0,
+                standardize=False,
             ),
         )
         for model in models:
@@ -254,7 +263,7 @@ def newsgroups() -> dict[str, float]:
     # of 1/20 (a small bandwidth), alpha * n = 1 / (20 C).
     model = LLSVMClassifier(SoftAssignmentCoding(20, random_state=0), solver="dual_cd",
                             loss="squared_hinge", tol=0.01, metric=None, calibrate=False,
-                            random_state=0)  # fmt: skip
+                            random_state=0, standardize=False)  # fmt: skip
     grid = {
         "alpha": [1.5 / (20 * C * n) for C in (0.3, 1.0, 3.0)],  # a fold has 2/3 of the rows
         "coding__bandwidth": [0.003, 0.03, 0.3],
@@ -310,6 +319,7 @@ def scale() -> dict[str, Any]:
                 metric=None,
                 calibrate=False,
                 random_state=0,
+                standardize=False,
             )
             if n == sizes[0]:
                 model.fit(X[:1000], y[:1000])

@@ -34,10 +34,10 @@ def lightgbm() -> Any:
 
 
 MODELS: dict[str, Callable[[], Any]] = {
-    "ML3": lambda: ML3Classifier(random_state=0),
-    "LL-SVM": lambda: LLSVMClassifier(random_state=0),
-    "SAPL": lambda: SAPLClassifier(random_state=0),
-    "ML3, whole passes": lambda: ML3Classifier(round_rows=None, random_state=0),
+    "ML3": lambda: ML3Classifier(random_state=0, standardize=False),
+    "LL-SVM": lambda: LLSVMClassifier(random_state=0, standardize=False),
+    "SAPL": lambda: SAPLClassifier(random_state=0, standardize=False),
+    "ML3, whole passes": lambda: ML3Classifier(round_rows=None, random_state=0, standardize=False),
     "boosting": lambda: HistGradientBoostingClassifier(random_state=0),
     "LightGBM": lightgbm,
 }

@@ -75,7 +75,8 @@ function pooled(q, r) {
   return p.map((v) => (v > 0 ? (v / N) ** (q - 1) : 0));
 }
 
-function scores({ coder, coef, intercept, bias, root }, x) {
+function scores({ coder, coef, intercept, bias, root, centre, scale }, row) {
+  const x = row.map((v, i) => (v - (centre ? centre[i] : 0)) / (scale ? scale[i] : 1));
   const z = !root ? x : x.map((v, i) => (Array.isArray(root[0]) ? dot(x, root.map((row) => row[i])) : v * root[i]));
   const own = { ConstantCode: (y) => coder.codes[y], Pooling: (y, r) => pooled(coder.q, r),
     CodesByScorer: (y) => coders[coder.parts[y].word](coder.parts[y], z) }[coder.word];
@@ -89,12 +90,11 @@ function scores({ coder, coef, intercept, bias, root }, x) {
 
 function decisions(description, rows) {
   if (description.format !== 1) throw new Error('unknown format');
-  const centre = read(description.centre), scale = read(description.scale), terms = read(description.terms);
+  const terms = read(description.terms);
   const two = description.classes.length === 2 && !description.multilabel;
   return rows.map((row) => {
-    const x = row.map((v, i) => (v - (centre ? centre[i] : 0)) / (scale ? scale[i] : 1));
     const each = terms.map((term) => {
-      const f = scores(term, x);
+      const f = scores(term, row);
       return (two && f.length === 2 ? [f[1] - f[0]] : f).map((v) => v * term.factor);
     });
     return each.reduce((a, b) => a.map((v, i) => v + b[i]));

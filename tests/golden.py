@@ -57,79 +57,129 @@ def make(model: str) -> Any:
     dictionary = np.linalg.qr(np.cos(np.arange(36.0).reshape(6, 6)))[0][:, :4]
     made = {
         "ml3": {
-            "": lambda: loclin.ML3Classifier(3, **short),
-            "auto": lambda: loclin.ML3Classifier(3, **short | {"alpha": "auto"}),
-            "logistic": lambda: loclin.ML3Classifier(3, p=1, loss="logistic", **short),
-            "kmeans": lambda: loclin.ML3Classifier(3, p=np.inf, init="kmeans", **short),
-            "coding": lambda: loclin.ML3Classifier(12, p=1.7, init=soft(), eta0=np.inf, **short),
+            "": lambda: loclin.ML3Classifier(3, **short, standardize=False),
+            "auto": lambda: loclin.ML3Classifier(3, **short | {"alpha": "auto"}, standardize=False),
+            "logistic": lambda: loclin.ML3Classifier(
+                3, p=1, loss="logistic", **short, standardize=False
+            ),
+            "kmeans": lambda: loclin.ML3Classifier(
+                3, p=np.inf, init="kmeans", **short, standardize=False
+            ),
+            "coding": lambda: loclin.ML3Classifier(
+                12, p=1.7, init=soft(), eta0=np.inf, **short, standardize=False
+            ),
             "free": lambda: loclin.ML3Classifier(
-                3, p=2, penalize_intercept=False, revive=False, s0=2.0, batch_size=16, **short
+                3,
+                p=2,
+                penalize_intercept=False,
+                revive=False,
+                s0=2.0,
+                batch_size=16,
+                **short,
+                standardize=False,
             ),
         },
         "llsvm": {
-            "": lambda: loclin.LLSVMClassifier(**short),
-            "auto": lambda: loclin.LLSVMClassifier(soft(), **short | {"alpha": "auto"}),
-            "squared": lambda: loclin.LLSVMClassifier(soft(), loss="squared_hinge", **short),
-            "planes": lambda: loclin.LLSVMClassifier(planes(), bias="global", **short),
+            "": lambda: loclin.LLSVMClassifier(**short, standardize=False),
+            "auto": lambda: loclin.LLSVMClassifier(
+                soft(), **short | {"alpha": "auto"}, standardize=False
+            ),
+            "squared": lambda: loclin.LLSVMClassifier(
+                soft(), loss="squared_hinge", **short, standardize=False
+            ),
+            "planes": lambda: loclin.LLSVMClassifier(
+                planes(), bias="global", **short, standardize=False
+            ),
             "by-class": lambda: loclin.LLSVMClassifier(
-                planes(per_class=True), loss="logistic", batch_size=16, **short
+                planes(per_class=True), loss="logistic", batch_size=16, **short, standardize=False
             ),
             "competing": lambda: loclin.LLSVMClassifier(
-                soft(), multi_class="crammer_singer", penalize_intercept=False, **short
+                soft(),
+                multi_class="crammer_singer",
+                penalize_intercept=False,
+                **short,
+                standardize=False,
             ),
             "constant": lambda: loclin.LLSVMClassifier(
-                soft(), weights="constant", bias="global", **short
+                soft(), weights="constant", bias="global", **short, standardize=False
             ),
-            "dual": lambda: loclin.LLSVMClassifier(soft(), **dual),
+            "dual": lambda: loclin.LLSVMClassifier(soft(), **dual, standardize=False),
             "dual-planes": lambda: loclin.LLSVMClassifier(
-                planes(), bias="global", loss="squared_hinge", **dual
+                planes(), bias="global", loss="squared_hinge", **dual, standardize=False
             ),
-            "dual-by-class": lambda: loclin.LLSVMClassifier(planes(per_class=True), **dual),
+            "dual-by-class": lambda: loclin.LLSVMClassifier(
+                planes(per_class=True), **dual, standardize=False
+            ),
             "dual-competing": lambda: loclin.LLSVMClassifier(
-                soft(), multi_class="crammer_singer", **dual | {"max_iter": 3000, "tol": 1e-7}
+                soft(),
+                multi_class="crammer_singer",
+                **dual | {"max_iter": 3000, "tol": 1e-7},
+                standardize=False,
             ),
-            "dual-constant": lambda: loclin.LLSVMClassifier(soft(), weights="constant", **dual),
+            "dual-constant": lambda: loclin.LLSVMClassifier(
+                soft(), weights="constant", **dual, standardize=False
+            ),
         },
         "sapl": {
-            "": lambda: loclin.SAPLClassifier(**short),
-            "auto": lambda: loclin.SAPLClassifier(8, 3, **short | {"alpha": "auto"}),
-            "learned": lambda: loclin.SAPLClassifier(8, 3, bandwidth="learned", **short),
-            "own": lambda: loclin.SAPLClassifier(6, 2, share_anchors=False, **short),
-            "constant": lambda: loclin.SAPLClassifier(8, 3, weights="constant", **short),
-            "grown": lambda: loclin.SAPLClassifier("auto", 2, loss="logistic", **short),
+            "": lambda: loclin.SAPLClassifier(**short, standardize=False),
+            "auto": lambda: loclin.SAPLClassifier(
+                8, 3, **short | {"alpha": "auto"}, standardize=False
+            ),
+            "learned": lambda: loclin.SAPLClassifier(
+                8, 3, bandwidth="learned", **short, standardize=False
+            ),
+            "own": lambda: loclin.SAPLClassifier(
+                6, 2, share_anchors=False, **short, standardize=False
+            ),
+            "constant": lambda: loclin.SAPLClassifier(
+                8, 3, weights="constant", **short, standardize=False
+            ),
+            "grown": lambda: loclin.SAPLClassifier(
+                "auto", 2, loss="logistic", **short, standardize=False
+            ),
         },
         "l3m": {
-            "": lambda: loclin.L3MClassifier(max_iter=8, **few),
-            "auto": lambda: loclin.L3MClassifier(3, max_iter=7, random_state=0),
-            "regions": lambda: loclin.L3MClassifier("auto", loss="hinge", max_iter=7, **few),
-            "convex": lambda: loclin.L3MClassifier(
-                3, solver="convex", n_restarts=2, max_iter=1, loss="hinge", **few
+            "": lambda: loclin.L3MClassifier(max_iter=8, **few, standardize=False),
+            "auto": lambda: loclin.L3MClassifier(3, max_iter=7, random_state=0, standardize=False),
+            "regions": lambda: loclin.L3MClassifier(
+                "auto", loss="hinge", max_iter=7, **few, standardize=False
             ),
-            "online": lambda: loclin.L3MClassifier(3, solver="online", max_iter=4, **few),
+            "convex": lambda: loclin.L3MClassifier(
+                3, solver="convex", n_restarts=2, max_iter=1, loss="hinge", **few, standardize=False
+            ),
+            "online": lambda: loclin.L3MClassifier(
+                3, solver="online", max_iter=4, **few, standardize=False
+            ),
             "online-hinge": lambda: loclin.L3MClassifier(
-                3, solver="online", loss="hinge", max_iter=4, n_restarts=2, **few
+                3, solver="online", loss="hinge", max_iter=4, n_restarts=2, **few, standardize=False
             ),
         },
         "csvm": {
-            "": lambda: loclin.CSVMClassifier(4, **few),
-            "auto": lambda: loclin.CSVMClassifier(4, random_state=0),
-            "squared": lambda: loclin.CSVMClassifier(4, loss="squared_hinge", **few),
+            "": lambda: loclin.CSVMClassifier(4, **few, standardize=False),
+            "auto": lambda: loclin.CSVMClassifier(4, random_state=0, standardize=False),
+            "squared": lambda: loclin.CSVMClassifier(
+                4, loss="squared_hinge", **few, standardize=False
+            ),
             "competing": lambda: loclin.CSVMClassifier(
-                4, multi_class="crammer_singer", tol=1e-7, max_iter=500, **few
+                4, multi_class="crammer_singer", tol=1e-7, max_iter=500, **few, standardize=False
             ),
         },
-        "svmknn": {"": lambda: loclin.SVMKNNClassifier(12, tol=1e-10)},
+        "svmknn": {"": lambda: loclin.SVMKNNClassifier(12, tol=1e-10, standardize=False)},
         "ldkl": {
-            "": lambda: loclin.LDKLClassifier(2, annealing=2, **short),
-            "auto": lambda: loclin.LDKLClassifier(**short | {"alpha": "auto"}),
-            "logistic": lambda: loclin.LDKLClassifier(2, loss="logistic", tree_penalty=0, **short),
+            "": lambda: loclin.LDKLClassifier(2, annealing=2, **short, standardize=False),
+            "auto": lambda: loclin.LDKLClassifier(**short | {"alpha": "auto"}, standardize=False),
+            "logistic": lambda: loclin.LDKLClassifier(
+                2, loss="logistic", tree_penalty=0, **short, standardize=False
+            ),
         },
         "lmkl": {
-            "": lambda: loclin.LMKLClassifier(3, **short),
-            "auto": lambda: loclin.LMKLClassifier(3, **short | {"alpha": "auto"}),
-            "global": lambda: loclin.LMKLClassifier(3, bias="global", **short),
+            "": lambda: loclin.LMKLClassifier(3, **short, standardize=False),
+            "auto": lambda: loclin.LMKLClassifier(
+                3, **short | {"alpha": "auto"}, standardize=False
+            ),
+            "global": lambda: loclin.LMKLClassifier(3, bias="global", **short, standardize=False),
             "alternating": lambda: loclin.LMKLClassifier(
-                3, solver="alternating", tol=1e-7, max_iter=3, **few
+                3, solver="alternating", tol=1e-7, max_iter=3, **few, standardize=False
             ),
         },
         "ussvm": {

@@ -27,7 +27,7 @@ LOSSES = {
 
 def solved(n_clusters=4, **changed):
     values = {"alpha": ALPHA, "tol": 1e-5, "max_iter": 20_000}
-    return CSVMClassifier(n_clusters, **values | changed)
+    return CSVMClassifier(n_clusters, **values | changed, standardize=False)
 
 
 def some_digits(n_classes, n=120):
@@ -157,7 +157,7 @@ def test_competing_classes_are_linear_svc_on_the_long_vectors():
 def test_the_model_of_the_nearest_centre_acts(sine, kind, dtype):
     X, y = sine
     X = X.astype(dtype)
-    model = CSVMClassifier(5).fit(kind(X), y)
+    model = CSVMClassifier(5, standardize=False).fit(kind(X), y)
     codes = model.local_weights(kind(X))
     clusters = nearest(X, model.cluster_centers_)
     np.testing.assert_array_equal(codes.toarray(), np.eye(5)[clusters])
@@ -195,7 +195,7 @@ def test_the_pull_goes_from_one_model_to_separate_ones(sine):
 def test_a_stream_comes_near_the_solution(sine, kind):
     X, y = sine
     exact = solved().fit(X, y)
-    stream = CSVMClassifier(centers=exact.cluster_centers_, alpha=ALPHA)
+    stream = CSVMClassifier(centers=exact.cluster_centers_, alpha=ALPHA, standardize=False)
     rng = np.random.default_rng(0)
     for _ in range(40):
         rows = rng.permutation(len(y))
@@ -231,12 +231,14 @@ def test_clusters_of_one_class_and_of_no_rows(sine):
 def test_fewer_distinct_rows_than_clusters():
     X, y = np.repeat([[0.0, 0.0], [1.0, 1.0]], 10, axis=0), np.repeat(["a", "b"], 10)
     with pytest.warns(UserWarning, match=r"n_clusters=5 is too large: .* only 2 distinct"):
-        model = CSVMClassifier(5).fit(X, y)
+        model = CSVMClassifier(5, standardize=False).fit(X, y)
     assert model.cluster_centers_.shape == (2, 2)
     assert model.score(X, y) == 1.0
     with pytest.warns(UserWarning, match="n_clusters=30"):
-        CSVMClassifier(30).fit(X, y)
-    model = CSVMClassifier().fit(np.ones((20, 2)), y)  # all rows equal: one cluster
+        CSVMClassifier(30, standardize=False).fit(X, y)
+    model = CSVMClassifier(standardize=False).fit(
+        np.ones((20, 2)), y
+    )  # all rows equal: one cluster
     assert model.cluster_centers_.shape == (1, 2)
 
 
@@ -260,14 +262,14 @@ def test_fewer_distinct_rows_than_clusters():
 )
 def test_errors_say_what_to_change(sine, changed, error, message):
     with pytest.raises(error, match=message):
-        CSVMClassifier(**changed).fit(*sine)
+        CSVMClassifier(**changed, standardize=False).fit(*sine)
 
 
 def test_given_centres_are_those_of_rows_of_any_size(sine):
     """Features are multiplied while they are learned from; so are centres."""
     X, y = sine
     centers = X[:6]
-    usual = CSVMClassifier(centers=centers).fit(X, y)
-    small = CSVMClassifier(centers=centers * 2.0**-20).fit(X * 2.0**-20, y)
+    usual = CSVMClassifier(centers=centers, standardize=False).fit(X, y)
+    small = CSVMClassifier(centers=centers * 2.0**-20, standardize=False).fit(X * 2.0**-20, y)
     np.testing.assert_allclose(small.cluster_centers_, centers * 2.0**-20)
     assert small.score(X * 2.0**-20, y) > usual.score(X, y) - 0.02

@@ -63,26 +63,38 @@ def cut(array, *part):
 # Of a fitted model: the attribute, what it is set to, and what the error says.
 BROKEN = {
     "models of no region": (
-        l3m, "_learned.local_coef", lambda a: cut(a, slice(None), slice(0)), "but should be (s, m, d)",
+        l3m, "_learned.local_coef",
+        lambda a: cut(a, slice(None), slice(0)),
+        "but should be (s, m, d)",
     ),
     "more partition functions than models": (
-        l3m, "_learned.partition_coef", lambda a: np.tile(a, (70_000, 1)), "_learned.partition_coef has shape",
+        l3m, "_learned.partition_coef",
+        lambda a: np.tile(a, (70_000, 1)),
+        "_learned.partition_coef has shape",
     ),
     "fewer intercepts than regions": (
-        l3m, "_learned.local_intercept", lambda a: cut(a, slice(None), slice(1)), "should be (s, m)",
+        l3m, "_learned.local_intercept",
+        lambda a: cut(a, slice(None), slice(1)),
+        "should be (s, m)",
     ),
     "fewer intercepts than models": (
-        ml3, "_learned.local_intercept", lambda a: cut(a, slice(1), slice(1)), "should be (s, m) = (3, 4)",
+        ml3, "_learned.local_intercept",
+        lambda a: cut(a, slice(1), slice(1)),
+        "should be (s, m) = (3, 4)",
     ),
     "models of other features": (
         ml3, "_learned.local_coef", lambda a: cut(a, ..., slice(2)),
         "but should be (s, m, d) = (3, 4, 4), says _learned.intercept and n_features_in_",
     ),
     "other precision": (
-        ml3, "_learned.local_intercept", lambda a: a.astype(np.float32), "has the type float32, but",
+        ml3, "_learned.local_intercept",
+        lambda a: a.astype(np.float32),
+        "has the type float32, but",
     ),
     "other byte order": (
-        ml3, "_learned.local_coef", lambda a: a.astype(">f8"), "_learned.local_coef has the type >f8",
+        ml3, "_learned.local_coef",
+        lambda a: a.astype(">f8"),
+        "_learned.local_coef has the type >f8",
     ),
     "more models than nodes": (
         ldkl, "_learned.tree_intercept", lambda a: np.tile(a, 1000), "should be (m//2+m)",
@@ -186,7 +198,7 @@ def test_what_was_learned_cannot_be_set():
 
 def test_numbers_that_are_not_finite_are_refused(forged):
     model = ml3().fit(X, y)
-    model.local_coef_[0, 0, 0] = np.nan
+    model._learned.local_coef[0, 0, 0] = np.nan
     with pytest.raises(ValueError, match=r"_learned\.local_coef has numbers that are not finite"):
         loclin.io.load(forged(model))
 

@@ -29,9 +29,9 @@ from tests.checks import mark_slow, of_single_precision
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 SHORT = {"alpha": "scale", "metric": None, "max_iter": 10}
 MEMBERS = [
-    ML3Classifier(3, **SHORT),
-    SAPLClassifier(6, 3, **SHORT),
-    LLSVMClassifier(SoftAssignmentCoding(8, 3), **SHORT),
+    ML3Classifier(3, **SHORT, standardize=False),
+    SAPLClassifier(6, 3, **SHORT, standardize=False),
+    LLSVMClassifier(SoftAssignmentCoding(8, 3), **SHORT, standardize=False),
 ]
 each = pytest.mark.parametrize
 
@@ -46,7 +46,7 @@ def problem(n_classes, n=300, seed=1):
 
 @mark_slow(
     parametrize_with_checks(
-        [LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0)],
+        [LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0, standardize=False)],
         expected_failed_checks=lambda estimator: {
             "check_sample_weight_equivalence_on_dense_data": "stochastic steps",
             "check_sample_weight_equivalence_on_sparse_data": "stochastic steps",
@@ -64,8 +64,11 @@ def test_planes_tell_spheres():
     X, y = make_gaussian_quantiles(n_samples=1200, n_features=10, n_classes=2, random_state=0)
     X, X_new, y, y_new = train_test_split(X, y, test_size=0.5, random_state=0)
     errors = {}
-    for name, kinds in (("default", None), ("without planes", [ML3Classifier(), SAPLClassifier()])):
-        model = LocallyLinearEnsemble(kinds, n_folds=2, random_state=0).fit(X, y)
+    for name, kinds in (
+        ("default", None),
+        ("without planes", [ML3Classifier(standardize=False), SAPLClassifier(standardize=False)]),
+    ):
+        model = LocallyLinearEnsemble(kinds, n_folds=2, random_state=0, standardize=False).fit(X, y)
         errors[name] = 1 - model.score(X_new, y_new)
     assert errors["default"] < 0.8 * errors["without planes"]
 
@@ -73,7 +76,7 @@ def test_planes_tell_spheres():
 @pytest.mark.parametrize(("n_features", "n_kinds"), [(2000, 4), (2001, 2)])
 def test_many_features_leave_the_planes_out(n_features, n_kinds):
     X = sparse.random(40, n_features, 0.01, format="csr", random_state=0)
-    model = LocallyLinearEnsemble(n_folds=2, random_state=0)
+    model = LocallyLinearEnsemble(n_folds=2, random_state=0, standardize=False)
     assert len(model.fit(X, np.arange(40) % 2).shares_) == n_kinds
     streamed = clone(model).partial_fit(X, np.arange(40) % 2, [0, 1])
     rare = clone(model).fit(X, np.arange(40) == 0)  # a class in one fold only
@@ -87,7 +90,9 @@ def test_many_features_leave_the_planes_out(n_features, n_kinds):
 def test_scores_are_the_mean_of_the_members(n_classes, kind, dtype):
     X, y = problem(n_classes)
     X = X.astype(dtype)
-    model = LocallyLinearEnsemble(MEMBERS, n_folds=3, random_state=0).fit(KINDS[kind](X), y)
+    model = LocallyLinearEnsemble(MEMBERS, n_folds=3, random_state=0, standardize=False).fit(
+        KINDS[kind](X), y
+    )
     assert len(model.members_) == 9
     assert model.shares_.sum() == pytest.approx(1)
     new = KINDS[kind](X[:20])
@@ -117,8 +122,8 @@ def test_scores_are_the_mean_of_the_members(n_classes, kind, dtype):
 def test_members_that_share_their_codes_are_merged(monkeypatch, tmp_path, n_classes, kind):
     X, y = problem(n_classes)
     coding = FrozenEstimator(OrthogonalCoding(3).fit(X))
-    kinds = [LLSVMClassifier(coding, bias="both", **SHORT), MEMBERS[2]]
-    model = LocallyLinearEnsemble(kinds, n_folds=3, random_state=0)
+    kinds = [LLSVMClassifier(coding, bias="both", **SHORT, standardize=False), MEMBERS[2]]
+    model = LocallyLinearEnsemble(kinds, n_folds=3, random_state=0, standardize=False)
     one = clone(model).fit(KINDS[kind](X), y)
     assert len(one.members_) == 1 + 3, "anchors of their own: other codes"
     monkeypatch.setattr("loclin.ensemble.classifier.merged", lambda members: members)
@@ -145,8 +150,13 @@ def test_members_that_share_their_codes_are_merged(monkeypatch, tmp_path, n_clas
 def test_members_are_merged_after_early_stopping(monkeypatch, weights):
     X, y = problem(2)
     coding = FrozenEstimator(OrthogonalCoding(3).fit(X))
-    kinds = [LLSVMClassifier(coding, bias="both", weights=weights, **SHORT), MEMBERS[0]]
-    model = LocallyLinearEnsemble(kinds, n_folds=6, early_stopping=True, tol=0.05, random_state=0)
+    kinds = [
+        LLSVMClassifier(coding, bias="both", weights=weights, **SHORT, standardize=False),
+        MEMBERS[0],
+    ]
+    model = LocallyLinearEnsemble(
+        kinds, n_folds=6, early_stopping=True, tol=0.05, random_state=0, standardize=False
+    )
     one = clone(model).fit(X, y)
     n_each = len(one.validation_losses_)
     assert len(one.members_) == 1 + n_each
@@ -161,7 +171,7 @@ def test_members_are_merged_after_early_stopping(monkeypatch, weights):
 def test_the_planes_of_rows_of_weight_zero_are_not_learned():
     X, y = problem(2)
     weights = np.where(np.arange(300) % 3, 1.0, 0.0)
-    model = LocallyLinearEnsemble(n_folds=2, random_state=0).fit(X, y, weights)
+    model = LocallyLinearEnsemble(n_folds=2, random_state=0, standardize=False).fit(X, y, weights)
     seen = OrthogonalCoding("auto").fit(X[weights > 0])
     np.testing.assert_allclose(model.members_[-1].coding_.planes_, seen.planes_)
 
@@ -176,7 +186,7 @@ def test_each_member_leaves_a_fold_out(monkeypatch):
         return plain(self, X, y, sample_weight)
 
     monkeypatch.setattr(ML3Classifier, "fit", fit)
-    LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0).fit(X, y)
+    LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0, standardize=False).fit(X, y)
     left_out = [{tuple(row) for row in X} - rows for rows in seen]
     assert [len(rows) for rows in left_out] == [100, 100, 100]
     assert set.union(*left_out) == {tuple(row) for row in X}
@@ -211,6 +221,7 @@ def test_members_are_added_while_held_out_log_loss_falls(monkeypatch, n_classes,
         tol=0.02,
         n_iter_no_change=2,
         random_state=0,
+        standardize=False,
     ).fit(KINDS[kind](X), y)
     losses = model.validation_losses_
     assert 1 < len(losses) < 12
@@ -240,6 +251,7 @@ def test_members_are_added_while_held_out_log_loss_falls(monkeypatch, n_classes,
         validation_fraction=0.2,
         n_iter_no_change=20,
         random_state=0,
+        standardize=False,
     ).fit(KINDS[kind](X), y)
     assert len(again.validation_losses_) == 12
     np.testing.assert_array_equal(again.validation_losses_[: len(losses)], losses)
@@ -249,12 +261,16 @@ def test_members_are_added_while_held_out_log_loss_falls(monkeypatch, n_classes,
 
 def test_members_have_seeds_of_their_own():
     X, y = problem(2)
-    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0).fit(X, y)
-    again = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0).fit(X, y)
+    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0, standardize=False).fit(
+        X, y
+    )
+    again = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0, standardize=False).fit(
+        X, y
+    )
     assert len({one.random_state for one in model.members_}) == 3
     np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
-    given = [ML3Classifier(3, random_state=5, **SHORT)]
-    kept = LocallyLinearEnsemble(given, n_folds=2, random_state=0).fit(X, y)
+    given = [ML3Classifier(3, random_state=5, **SHORT, standardize=False)]
+    kept = LocallyLinearEnsemble(given, n_folds=2, random_state=0, standardize=False).fit(X, y)
     assert [one.random_state for one in kept.members_] == [5, 5]
     assert not hasattr(given[0], "classes_")
 
@@ -264,12 +280,19 @@ def test_members_have_seeds_of_their_own():
 def test_the_mean_errs_less_than_its_members(name):
     X, y = load_digits(return_X_y=True)
     X, X_new, y, y_new = train_test_split(X / 16.0, y, test_size=0.5, random_state=0)
-    kinds = [ML3Classifier(6, alpha="scale"), SAPLClassifier(20, 4, alpha="scale", max_iter=20)]
+    kinds = [
+        ML3Classifier(6, alpha="scale", standardize=False),
+        SAPLClassifier(20, 4, alpha="scale", max_iter=20, standardize=False),
+    ]
     n_jobs = 2 if name == "n_jobs" else None
-    model = LocallyLinearEnsemble(kinds, random_state=0, n_jobs=n_jobs).fit(X, y)
+    model = LocallyLinearEnsemble(kinds, random_state=0, n_jobs=n_jobs, standardize=False).fit(X, y)
     errors = [1 - one.score(X_new, y_new) for one in model.members_]
     assert 1 - model.score(X_new, y_new) < 0.95 * np.mean(errors)
-    alone = ML3Classifier(6, alpha="scale", random_state=0).fit(X, y).predict_proba(X_new)
+    alone = (
+        ML3Classifier(6, alpha="scale", random_state=0, standardize=False)
+        .fit(X, y)
+        .predict_proba(X_new)
+    )
     assert log_loss(y_new, model.predict_proba(X_new)) < 1.1 * log_loss(y_new, alone)
 
 
@@ -301,7 +324,7 @@ def test_a_kind_that_tells_nothing_does_not_count_alone():
 @each("n_classes", [2, 4])
 def test_a_stream(n_classes):
     X, y = problem(n_classes, 3000)
-    model = LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0)
+    model = LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0, standardize=False)
     for some in np.array_split(np.arange(2500), 10):
         model.partial_fit(X[some], y[some], classes=np.unique(y))
     assert model.score(X[2500:], y[2500:]) > (0.8 if n_classes == 2 else 0.6)
@@ -318,7 +341,9 @@ def test_a_stream(n_classes):
 
 def test_a_fit_goes_on_as_a_stream():
     X, y = problem(2)
-    model = LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0).fit(X[:250], y[:250])
+    model = LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0, standardize=False).fit(
+        X[:250], y[:250]
+    )
     before = model.temperature_
     assert 0.3 < model.partial_fit(X[250:], y[250:]).temperature_ / before < 3
 
@@ -326,7 +351,9 @@ def test_a_fit_goes_on_as_a_stream():
 def test_rare_classes_are_never_left_out():
     X, y = problem(2)
     y = np.where(np.arange(300) < 2, "rare", y)
-    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0).fit(X, y)
+    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0, standardize=False).fit(
+        X, y
+    )
     assert all(len(one.classes_) == 3 for one in model.members_)
     assert np.isfinite(model.predict_proba(X)).all()
 
@@ -334,14 +361,18 @@ def test_rare_classes_are_never_left_out():
 def test_rows_of_weight_zero_are_not_there():
     X, y = problem(2)
     weights = np.where(np.arange(300) % 3, 1.0, 0.0)
-    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0).fit(X, y, weights)
+    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, random_state=0, standardize=False).fit(
+        X, y, weights
+    )
     other = clone(model).fit(X, np.where(weights > 0, y, "b"), weights)
     np.testing.assert_allclose(model.decision_function(X), other.decision_function(X))
 
 
 def test_a_class_of_weight_zero_is_no_class():
     X, y = problem(4)
-    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=3, early_stopping=True, random_state=0)
+    model = LocallyLinearEnsemble(
+        MEMBERS[:1], n_folds=3, early_stopping=True, random_state=0, standardize=False
+    )
     model.fit(X, y, np.where(y == "a", 0.0, 1.0))
     assert model.classes_.tolist() == [*"bcd"]
     assert model.predict_proba(X).shape == (300, 3)
@@ -350,20 +381,24 @@ def test_a_class_of_weight_zero_is_no_class():
 
 def test_files(tmp_path):
     X, y = problem(4)
-    model = LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0).fit(X, y)
+    model = LocallyLinearEnsemble(MEMBERS[:2], n_folds=2, random_state=0, standardize=False).fit(
+        X, y
+    )
     loclin.io.save(model, tmp_path / "ensemble.loclin")
     again = loclin.io.load(tmp_path / "ensemble.loclin")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 def test_it_prints_a_line_for_each_member(capsys):
-    LocallyLinearEnsemble(MEMBERS[:1], n_folds=2, random_state=0, verbose=1).fit(*problem(2))
+    LocallyLinearEnsemble(MEMBERS[:1], n_folds=2, random_state=0, verbose=1, standardize=False).fit(
+        *problem(2)
+    )
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 def test_scorers():
     X, y = problem(4)
-    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=2, random_state=0)
+    model = LocallyLinearEnsemble(MEMBERS[:1], n_folds=2, random_state=0, standardize=False)
     assert np.isfinite(cross_val_score(model, X, y, scoring="neg_log_loss", cv=2)).all()
 
 
@@ -373,7 +408,7 @@ def test_scorers():
         ({"estimators": []}, "estimators="),
         ({"estimators": [ML3Classifier]}, "estimators="),
         ({"estimators": ["ml3"]}, "estimators="),
-        ({"estimators": ML3Classifier()}, "estimators="),
+        ({"estimators": ML3Classifier(standardize=False)}, "estimators="),
         ({"n_folds": 1}, "n_folds"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"early_stopping": 1}, "early_stopping"),
@@ -381,18 +416,20 @@ def test_scorers():
         ({"early_stopping": True, "validation_fraction": 0.999}, "validation_fraction=0.999 of"),
         ({"tol": -1.0}, "tol"),
         ({"n_iter_no_change": 0}, "n_iter_no_change"),
-        ({"estimators": [L3MClassifier(n_regions=1)]}, "n_regions"),
+        ({"estimators": [L3MClassifier(n_regions=1, standardize=False)]}, "n_regions"),
     ],
 )
 def test_bad_parameters_are_named(changed, match):
     with pytest.raises((TypeError, ValueError), match=match):
-        LocallyLinearEnsemble(**changed).fit(*problem(2))
+        LocallyLinearEnsemble(**changed, standardize=False).fit(*problem(2))
 
 
 def test_weights_of_any_size():
     X, y = make_classification(200, random_state=0)
     weights = np.random.default_rng(0).uniform(0.5, 1.0, len(y))
-    small = LocallyLinearEnsemble([ML3Classifier(2)], n_folds=2, random_state=0)
+    small = LocallyLinearEnsemble(
+        [ML3Classifier(2, standardize=False)], n_folds=2, random_state=0, standardize=False
+    )
     model, other = (clone(small).fit(X, y, w) for w in (weights, weights * 2.0**1022))
     np.testing.assert_allclose(model.decision_function(X), other.decision_function(X))
     other.partial_fit(X, y, sample_weight=weights * 2.0**1022)
@@ -405,8 +442,8 @@ def test_a_data_frame_is_taken_without_a_warning(learn):
     X, y = problem(3, 60)
     frame = pd.DataFrame(X, columns=[*"uvwxyz"])
     model = LocallyLinearEnsemble(
-        [LLSVMClassifier(max_iter=20, tol=10.0, alpha="scale", metric=None)], n_folds=2,
-        early_stopping=learn == "early stopping", random_state=0,
+        [LLSVMClassifier(max_iter=20, tol=10.0, alpha="scale", metric=None, standardize=False)],
+        n_folds=2, early_stopping=learn == "early stopping", random_state=0, standardize=False,
     )  # fmt: skip
     if learn == "fit of few rows":
         y[:] = "a"

@@ -46,7 +46,9 @@ def each(**values):
 
 
 def quick(n_regions=3, **changed):
-    return L3MClassifier(n_regions, **({"n_restarts": 2, "random_state": 0} | changed))
+    return L3MClassifier(
+        n_regions, **({"n_restarts": 2, "random_state": 0} | changed), standardize=False
+    )
 
 
 def plain_loss(f, y, smooth):
@@ -286,14 +288,16 @@ def test_columns_that_no_row_has_cost_nothing(monkeypatch):
 @each(solver=SOLVERS, loss=["hinge", "logistic"])
 def test_xor_is_learned(solver, loss):
     X, y = make_xor(600, random_state=1)
-    model = L3MClassifier(2, solver=solver, loss=loss, n_restarts=5, tol=0.01, random_state=0)
+    model = L3MClassifier(
+        2, solver=solver, loss=loss, n_restarts=5, tol=0.01, random_state=0, standardize=False
+    )
     assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.97
 
 
 def test_a_curved_boundary_and_many_classes():
     X, y = make_sine(1500, random_state=0)
     X = StandardScaler().fit_transform(X)
-    model = L3MClassifier(random_state=0).fit(X[:500], y[:500])
+    model = L3MClassifier(random_state=0, standardize=False).fit(X[:500], y[:500])
     assert model.score(X[500:], y[500:]) > 0.96
     assert model.n_iter_ < 20
     model = quick(None).fit(*TRAIN)
@@ -366,7 +370,7 @@ def test_a_stream_learns_xor():
     errors = []
     for seed in range(5):
         X, y = make_xor(3000, std=0.4, random_state=seed)
-        model = L3MClassifier(2, solver="online", random_state=seed)
+        model = L3MClassifier(2, solver="online", random_state=seed, standardize=False)
         for at in range(0, 3000, 100):
             kind = KINDS[at // 100 % 2]
             model.partial_fit(kind(X[at : at + 100]), y[at : at + 100], classes=np.unique(y))
@@ -377,7 +381,7 @@ def test_a_stream_learns_xor():
 
 def test_a_stream_in_pieces_is_the_same_stream():
     X, y = make_xor(400, random_state=0)
-    model = L3MClassifier(2, solver="online", alpha=0.01, random_state=0)
+    model = L3MClassifier(2, solver="online", alpha=0.01, random_state=0, standardize=False)
     with pytest.raises(ValueError, match="classes is needed"):
         model.partial_fit(X, y)
     model.partial_fit(X[:100], y[:100], classes=np.unique(y))
@@ -388,7 +392,9 @@ def test_a_stream_in_pieces_is_the_same_stream():
     with pytest.raises(
         ValueError, match=r"The first call of partial_fit has 3 rows, fewer than n_r"
     ):
-        L3MClassifier(4, solver="online").partial_fit(X[:3], y[:3], classes=np.unique(y))
+        L3MClassifier(4, solver="online", standardize=False).partial_fit(
+            X[:3], y[:3], classes=np.unique(y)
+        )
     with pytest.raises(ValueError, match="goes on from a model of solver='online' only"):
         quick(2).fit(X, y).set_params(solver="online").partial_fit(X, y)
 

@@ -75,7 +75,7 @@ def by_cvxpy(rows, r, s, loss, held):
 
 def quick(n_regions, **changed):
     settings = {"solver": "convex", "n_restarts": 1, "random_state": 0} | changed
-    return L3MClassifier(n_regions, **settings)
+    return L3MClassifier(n_regions, **settings, standardize=False)
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # its own tolerance is 1e-8

@@ -50,7 +50,7 @@ SLOPES = {
 
 def dual(coding=None, **changed):
     values = {"alpha": ALPHA, "solver": "dual_cd", "tol": 1e-5, "max_iter": 20_000, "metric": None}
-    return LLSVMClassifier(coding, **(values | {"random_state": 0} | changed))
+    return LLSVMClassifier(coding, **(values | {"random_state": 0} | changed), standardize=False)
 
 
 all_digits = cache(load_digits)
@@ -282,7 +282,8 @@ def test_trivial_codes_are_a_plain_linear_svm(how, bias, loss):
 def test_scores_codes_and_local_models(solver, coding, bias, weights, n_classes, fit_kind):
     X, y = some_digits(n_classes)
     model = LLSVMClassifier(coding, solver=solver, bias=bias, weights=weights, max_iter=500,
-                            metric=None, tol=0.1, n_iter_no_change=2, random_state=0)  # fmt: skip
+                            metric=None, tol=0.1, n_iter_no_change=2, random_state=0,
+                            standardize=False)  # fmt: skip
     new = some_digits(n_classes, 300)[0][150:]
     model.fit(fit_kind(X), y)
     scores, one_each = explicit_scores(model, new), coding is C_OCC
@@ -326,7 +327,9 @@ def test_float32_stays_float32(coding, solver, kind):
     """On a few layouts, as each is compiled anew; `test_golden` has the scores on all."""
     X, y = some_digits(3)
     single, double = (
-        LLSVMClassifier(coding, solver=solver, max_iter=900, random_state=0).fit(kind(Z), y)
+        LLSVMClassifier(coding, solver=solver, max_iter=900, random_state=0, standardize=False).fit(
+            kind(Z), y
+        )
         for Z in (X.astype(np.float32), X)
     )
     for values in (single.local_coef_, single.local_intercept_, single.intercept_,
@@ -344,7 +347,13 @@ def test_a_frozen_coding_of_another_dtype(coding, solver):
     X, y = some_digits(3)
     frozen = FrozenEstimator(clone(coding).fit(X, y))
     model = LLSVMClassifier(
-        frozen, solver=solver, alpha="scale", max_iter=99, tol=0.01, random_state=0
+        frozen,
+        solver=solver,
+        alpha="scale",
+        max_iter=99,
+        tol=0.01,
+        random_state=0,
+        standardize=False,
     )
     single = clone(model).fit(X.astype(np.float32), y)
     assert single.decision_function(X).dtype == np.float32
@@ -547,7 +556,7 @@ def test_sgd_reaches_the_optimum(coding, bias, loss):
     model = LLSVMClassifier(
         coding, alpha=ALPHA, bias=bias, loss=loss, max_iter=600, tol=0, eta0=eta0, average=300,
         metric=None, n_iter_no_change=600, random_state=0,
-    ).fit(X, y)  # fmt: skip
+    standardize=False).fit(X, y)  # fmt: skip
     ours, best = objectives(model, X, y)
     assert ours.sum() == pytest.approx(best.sum(), rel=0.01)
     gradual = dual(coding, bias=bias, loss=loss).fit(X, y)
@@ -558,7 +567,9 @@ def test_sgd_reaches_the_optimum(coding, bias, loss):
 @pytest.mark.parametrize("loss", VALUES)
 def test_sgd_with_default_steps_learns_every_loss(digits, loss, batch_size):
     X, y = digits
-    model = LLSVMClassifier(OCC, loss=loss, batch_size=batch_size, max_iter=20, random_state=0)
+    model = LLSVMClassifier(
+        OCC, loss=loss, batch_size=batch_size, max_iter=20, random_state=0, standardize=False
+    )
     model.fit(X[:1200], y[:1200])
     assert model.score(X[1200:], y[1200:]) > 0.9
     assert model.objective_[-1] < 1
@@ -649,7 +660,8 @@ def test_dual_warm_start_on_other_rows_starts_afresh():
 def test_sgd_warm_start_goes_on(weights, kind):
     X, y = some_digits(5, 300)
     model = LLSVMClassifier(SOFT, weights=weights, max_iter=5, average=0, warm_start=True,
-                            alpha=1e-4, random_state=0).fit(kind(X), y)  # fmt: skip
+                            alpha=1e-4, random_state=0,
+                            standardize=False).fit(kind(X), y)  # fmt: skip
     first, fitted = model.objective_, model.coding_
     assert model.t_ == 5 * 300
     model.fit(kind(X), y)
@@ -668,8 +680,11 @@ def test_threads_and_seeds(coding):
     for model in (two, again):
         np.testing.assert_array_equal(model.local_coef_, one.local_coef_)
         assert model.objective_ == one.objective_
-    a, b = (LLSVMClassifier(coding, max_iter=5, random_state=3).fit(X, y) for _ in range(2))
-    other = LLSVMClassifier(coding, max_iter=5, random_state=4).fit(X, y)
+    a, b = (
+        LLSVMClassifier(coding, max_iter=5, random_state=3, standardize=False).fit(X, y)
+        for _ in range(2)
+    )
+    other = LLSVMClassifier(coding, max_iter=5, random_state=4, standardize=False).fit(X, y)
     np.testing.assert_array_equal(a.local_coef_, b.local_coef_)
     assert not np.array_equal(a.local_coef_, other.local_coef_)
 
@@ -735,7 +750,9 @@ def test_class_weights_are_sample_weights(solver):
     ratios, sample_weight = {0: 1.0, 1: 4.0, 2: 0.5}, np.random.default_rng(0).uniform(1, 2, len(y))
     # Frozen, so that the coding cannot see the weights.
     coding = FrozenEstimator(clone(OCC).fit(X))
-    model = LLSVMClassifier(coding, solver=solver, max_iter=50, tol=1e-2, random_state=0)
+    model = LLSVMClassifier(
+        coding, solver=solver, max_iter=50, tol=1e-2, random_state=0, standardize=False
+    )
     by_class = clone(model).set_params(class_weight=ratios).fit(X, y, sample_weight)
     by_row = clone(model).fit(X, y, sample_weight * np.vectorize(ratios.get)(y))
     np.testing.assert_allclose(by_class.local_coef_, by_row.local_coef_, rtol=1e-9, atol=1e-12)
@@ -770,7 +787,9 @@ def test_a_stream_learns_xor_as_fit_does(weights, multi_class):
     X, y = make_xor(3000, std=0.3, random_state=0)
     X_test, y_test = make_xor(2000, std=0.3, random_state=1)
     coding = SoftAssignmentCoding(10, 3, random_state=0)
-    model = LLSVMClassifier(coding, weights=weights, multi_class=multi_class, random_state=0)
+    model = LLSVMClassifier(
+        coding, weights=weights, multi_class=multi_class, random_state=0, standardize=False
+    )
     fitted = clone(model).fit(X, y).score(X_test, y_test)
     model = stream(model, X, y, 200, [0, 1], n_passes=2)
     assert fitted > 0.98
@@ -785,7 +804,7 @@ def test_a_class_that_comes_late(digits, coding, kind):
     X, y = digits
     X, y = X[y < 4], y[y < 4]
     order = np.argsort(y == 3, kind="stable")
-    model = LLSVMClassifier(coding, random_state=0)
+    model = LLSVMClassifier(coding, random_state=0, standardize=False)
     model.partial_fit(kind(X[order][:100]), y[order][:100], classes=range(4))
     assert model.local_coef_.shape[0] == 4
     assert 3 not in y[order][:100]
@@ -797,7 +816,8 @@ def test_a_seed_reaches_the_coding_within_a_coding(digits):
     X, y = digits[0][:200], digits[1][:200]
     coding = TangentCoding(SoftAssignmentCoding(5, 3, anchors="random"), 2)
     first, second, other = (
-        LLSVMClassifier(coding, max_iter=2, random_state=seed).fit(X, y) for seed in (0, 0, 1)
+        LLSVMClassifier(coding, max_iter=2, random_state=seed, standardize=False).fit(X, y)
+        for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first.local_coef_, second.local_coef_)
     assert not np.array_equal(first.coding_.anchors_, other.coding_.anchors_)
@@ -806,7 +826,7 @@ def test_a_seed_reaches_the_coding_within_a_coding(digits):
 
 def test_codes_of_a_class_need_its_rows_in_the_first_chunk(digits):
     X, y = digits
-    model = LLSVMClassifier(OrthogonalCoding(per_class=True), random_state=0)
+    model = LLSVMClassifier(OrthogonalCoding(per_class=True), random_state=0, standardize=False)
     for _ in range(2):  # a refused chunk leaves a fresh start
         with pytest.raises(ValueError, match="Every class needs some rows"):
             model.partial_fit(X[:9], y[:9], classes=range(10))
@@ -816,7 +836,7 @@ def test_codes_of_a_class_need_its_rows_in_the_first_chunk(digits):
 
 
 def test_dual_cd_has_no_partial_fit():
-    model = LLSVMClassifier(solver="dual_cd")
+    model = LLSVMClassifier(solver="dual_cd", standardize=False)
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError) as caught:
         model.partial_fit([[0.0]], [0], classes=[0, 1])
@@ -832,7 +852,7 @@ def test_dual_cd_has_no_partial_fit():
 def test_a_stream_goes_on_after_fit(digits, coding, weights, kind):
     X, y = digits
     X, y = kind(X[y < 5]), y[y < 5]
-    model = LLSVMClassifier(coding, weights=weights, max_iter=30, random_state=0)
+    model = LLSVMClassifier(coding, weights=weights, max_iter=30, random_state=0, standardize=False)
     model.fit(X[:500], y[:500])
     before, alpha, t, fitted = model.score(X[700:], y[700:]), model.alpha_, model.t_, model.coding_
     stream(model, X[500:700], y[500:700], 50, None)
@@ -852,7 +872,7 @@ def test_a_stream_goes_on_from_a_dual_fit(digits):
 
 def test_the_memory_of_a_stream_does_not_grow(digits):
     X, y = digits
-    model, sizes = LLSVMClassifier(SOFT, random_state=0), []
+    model, sizes = LLSVMClassifier(SOFT, random_state=0, standardize=False), []
     for _ in range(5):
         stream(model, X, y, 300, np.unique(y))
         sizes.append(len(pickle.dumps(model)))
@@ -869,7 +889,7 @@ def test_the_memory_of_a_stream_does_not_grow(digits):
 def test_a_stream_may_change_between_dense_and_sparse(digits, coding, weights):
     X, y = digits
     frozen = FrozenEstimator(clone(coding).fit(X, y))
-    model = LLSVMClassifier(frozen, weights=weights, random_state=0)
+    model = LLSVMClassifier(frozen, weights=weights, random_state=0, standardize=False)
     plain, mixed = stream(clone(model), X[:800], y[:800], 100, range(10)), clone(model)
     for i, first in enumerate(range(0, 800, 100)):
         kind = sparse.csr_matrix if i in (0, 2, 3, 6) else np.asarray
@@ -886,7 +906,8 @@ def test_a_stream_may_change_between_dense_and_sparse(digits, coding, weights):
 def test_early_stopping(digits, solver):
     X, y = digits
     model = LLSVMClassifier(SOFT, solver=solver, early_stopping=True, tol=1e-5, max_iter=500,
-                            average=3, random_state=0).fit(X[:900], y[:900])  # fmt: skip
+                            average=3, random_state=0,
+                            standardize=False).fit(X[:900], y[:900])  # fmt: skip
     assert len(model.validation_scores_) == len(model.objective_) == model.n_iter_ < 500
     assert max(model.validation_scores_) > 0.9
     assert model.score(X[900:], y[900:]) > 0.88

@@ -25,7 +25,7 @@ SOLVERS = pytest.mark.parametrize("solver", ["sgd", "dual_cd"])
 
 def quick(coding=SOFT, **changed):
     settings = {"alpha": "scale", "max_iter": 200, "tol": 0.1, "random_state": 0}
-    return LLSVMClassifier(coding, **(settings | changed))
+    return LLSVMClassifier(coding, **(settings | changed), standardize=False)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_what_only_sgd_can_do(iris, changed, message):
 
 def test_the_default_coding():
     X, y = make_xor(400, random_state=0)
-    model = LLSVMClassifier(random_state=0).fit(X, y)
+    model = LLSVMClassifier(random_state=0, standardize=False).fit(X, y)
     assert isinstance(model.coding_, SoftAssignmentCoding)
     assert model.local_coef_.shape == (1, 40, 2)  # 100 from 1000 rows on
     assert model.score(X, y) > 0.99
@@ -291,7 +291,9 @@ def test_features_of_1e12_are_learned_or_refused(iris, coding):
 )
 def test_ml3_starts_from_a_coding(iris, coding, kind):
     X, y = iris
-    model = ML3Classifier(4, alpha="scale", init=coding, max_iter=20, random_state=0)
+    model = ML3Classifier(
+        4, alpha="scale", init=coding, max_iter=20, random_state=0, standardize=False
+    )
     model.fit(kind(X), y)
     assert model.local_coef_.shape == (3, 4, 4)
     assert model.score(kind(X), y) > 0.9
@@ -301,13 +303,13 @@ def test_ml3_starts_from_a_coding(iris, coding, kind):
 
 def test_ml3_needs_as_many_codes_as_models(iris):
     with pytest.raises(ValueError, match=r"gives 5 codes a row, but n_models=4\. Make"):
-        ML3Classifier(4, init=SoftAssignmentCoding(5, 2)).fit(*iris)
+        ML3Classifier(4, init=SoftAssignmentCoding(5, 2), standardize=False).fit(*iris)
     for bad in ("zeros", SoftAssignmentCoding, 3):
         with pytest.raises(ValueError, match=r"init=.* is not valid; use one of \['kmeans'"):
-            ML3Classifier(init=bad).fit(*iris)
+            ML3Classifier(init=bad, standardize=False).fit(*iris)
     frozen = FrozenEstimator(clone(OCC).fit(iris[0][:, :3]))
     with pytest.raises(ValueError, match="was fitted on 3 features, but X has 4"):
-        ML3Classifier(3, init=frozen).fit(*iris)
+        ML3Classifier(3, init=frozen, standardize=False).fit(*iris)
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, np.inf])
@@ -330,7 +332,9 @@ def test_ml3_s_starting_codes_are_the_positive_part_on_the_sphere(iris, monkeypa
 
     plain = ML3Classifier._starting_codes
     monkeypatch.setattr(ML3Classifier, "_starting_codes", begin)
-    model = ML3Classifier(4, p=p, alpha="scale", metric=None, init=FrozenEstimator(coding))
+    model = ML3Classifier(
+        4, p=p, alpha="scale", metric=None, init=FrozenEstimator(coding), standardize=False
+    )
     with pytest.raises(Begun):
         model.fit(X, y)
     assert started[0].dtype == dtype
@@ -344,7 +348,9 @@ def test_a_coding_gives_ml3_a_better_start():
     coding = SoftAssignmentCoding(4, 1, anchors=corners)
     scores = {
         name: [
-            ML3Classifier(4, alpha="scale", init=init, max_iter=1, random_state=seed)
+            ML3Classifier(
+                4, alpha="scale", init=init, max_iter=1, random_state=seed, standardize=False
+            )
             .fit(X, y)
             .objective_[0]
             for seed in range(4)
@@ -360,7 +366,7 @@ def test_a_coding_gives_ml3_a_better_start():
 def test_codings_with_data_frames_as_output(coding, iris):
     X, y = iris
     plain = quick(coding).fit(X, y)
-    start = ML3Classifier(6, init=SOFT, alpha="scale", random_state=0)
+    start = ML3Classifier(6, init=SOFT, alpha="scale", random_state=0, standardize=False)
     plain_start = clone(start).fit(X, y).decision_function(X)
     with config_context(transform_output="pandas"):
         model = quick(coding).fit(X, y)

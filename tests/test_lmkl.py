@@ -155,7 +155,7 @@ def test_the_svms_and_the_slopes_of_their_least_risk(n_classes, loss, bias):
     cvxpy = pytest.importorskip("cvxpy")
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 3)), np.arange(30) % n_classes
-    model = LMKLClassifier(3, solver="alternating", loss=loss, bias=bias)
+    model = LMKLClassifier(3, solver="alternating", loss=loss, bias=bias, standardize=False)
     fit, rows = begun(model, X, y, 1e-10)
     s = 1 if n_classes == 2 else n_classes
     signs, weights = signs_of(y, s), rows.weights / rows.weights.sum()
@@ -193,7 +193,9 @@ def test_the_svms_and_the_slopes_of_their_least_risk(n_classes, loss, bias):
 @each(kind=KINDS, solver=["sgd", "alternating"], bias=["local", "global"], n_classes=[2, 3])
 def test_scores_codes_and_local_models(kind, solver, bias, n_classes):
     X, y = (part[IRIS[1] < n_classes] for part in IRIS)
-    model = LMKLClassifier(5, solver=solver, bias=bias, max_iter=4).fit(kind(X), y)
+    model = LMKLClassifier(5, solver=solver, bias=bias, max_iter=4, standardize=False).fit(
+        kind(X), y
+    )
     s = 1 if n_classes == 2 else n_classes
     assert model.local_coef_.shape == (s, 5, 4)
     assert model.local_intercept_.any() == (bias == "local")
@@ -214,7 +216,9 @@ def test_scores_codes_and_local_models(kind, solver, bias, n_classes):
 @each(solver=["sgd", "alternating"], kind=KINDS)
 def test_it_learns_what_one_linear_model_cannot(solver, kind):
     X, y = SINE
-    model = LMKLClassifier(5, solver=solver, alpha=1e-3, n_iter_no_change=20).fit(kind(X), y)
+    model = LMKLClassifier(
+        5, solver=solver, alpha=1e-3, n_iter_no_change=20, standardize=False
+    ).fit(kind(X), y)
     still = clone(model).set_params(gate_lr=0.0).fit(kind(X), y)
     assert model.score(kind(X), y) > 0.95
     assert model.objective_[-1] < 0.9 * still.objective_[-1]
@@ -224,7 +228,7 @@ def test_it_learns_what_one_linear_model_cannot(solver, kind):
 
 def test_both_solvers_minimise_the_same_risk():
     X, y = SINE
-    model = LMKLClassifier(5, gate_lr=0.0, alpha=1e-3, tol=1e-6, max_iter=300)
+    model = LMKLClassifier(5, gate_lr=0.0, alpha=1e-3, tol=1e-6, max_iter=300, standardize=False)
     model.set_params(n_iter_no_change=99).fit(X, y)
     other = clone(model).set_params(solver="alternating", max_iter=1).fit(X, y)
     assert model.objective_[-1] == pytest.approx(other.objective_[-1], rel=0.01)
@@ -233,14 +237,16 @@ def test_both_solvers_minimise_the_same_risk():
 
 def test_many_classes_share_the_gates():
     X, y = load_digits(return_X_y=True)
-    model = LMKLClassifier().fit(X[:1200] / 16, y[:1200])
+    model = LMKLClassifier(standardize=False).fit(X[:1200] / 16, y[:1200])
     assert model.score(X[1200:] / 16, y[1200:]) > 0.92
 
 
 @each(solver=["sgd", "alternating"])
 def test_dense_and_sparse_rows_give_the_same_model(solver):
     known = {"solver": solver, "max_iter": 4, "tol": 1e-6}
-    models = [LMKLClassifier(3, **known).fit(kind(IRIS[0]), IRIS[1]) for kind in KINDS]
+    models = [
+        LMKLClassifier(3, **known, standardize=False).fit(kind(IRIS[0]), IRIS[1]) for kind in KINDS
+    ]
     if solver == "alternating":  # with the same risk; dual variables, and so slopes, may be others
         np.testing.assert_allclose(*(model.objective_ for model in models), rtol=0.02)
         return
@@ -251,7 +257,7 @@ def test_dense_and_sparse_rows_give_the_same_model(solver):
 @pytest.mark.slow
 @each(solver=["sgd", "alternating"])
 def test_single_precision(solver):
-    model = LMKLClassifier(3, solver=solver, max_iter=5).fit(*IRIS)
+    model = LMKLClassifier(3, solver=solver, max_iter=5, standardize=False).fit(*IRIS)
     single = clone(model).fit(IRIS[0].astype(np.float32), IRIS[1])
     assert {getattr(single, name).dtype for name in LEARNED} == {np.dtype(np.float32)}
     assert single.decision_function(IRIS[0]).dtype == single.local_weights(IRIS[0]).dtype
@@ -260,7 +266,7 @@ def test_single_precision(solver):
 
 def test_streams_files_and_fits_that_go_on(tmp_path):
     X, y = make_xor(1000, random_state=0)
-    model = LMKLClassifier(4, gate_lr=1.0)
+    model = LMKLClassifier(4, gate_lr=1.0, standardize=False)
     for _ in range(10):
         for rows in np.array_split(np.arange(1000), 5):
             model.partial_fit(X[rows], y[rows], classes=[0, 1])
@@ -270,13 +276,15 @@ def test_streams_files_and_fits_that_go_on(tmp_path):
     for one in (model, again):
         one.partial_fit(X[:50], y[:50])
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-    fitted = LMKLClassifier(4, solver="alternating", max_iter=3, warm_start=True).fit(X, y)
+    fitted = LMKLClassifier(
+        4, solver="alternating", max_iter=3, warm_start=True, standardize=False
+    ).fit(X, y)
     first = fitted.objective_[-1]
     assert fitted.fit(X, y).objective_[-1] < first
     fitted.set_params(solver="sgd").partial_fit(X[:50], y[:50])
-    assert not hasattr(LMKLClassifier(solver="alternating"), "partial_fit")
-    assert len(LMKLClassifier(max_iter=1).fit(X[:60], y[:60]).gate_coef_) == 6
-    assert len(LMKLClassifier(max_iter=1).fit(X, y).gate_coef_) == 20
+    assert not hasattr(LMKLClassifier(solver="alternating", standardize=False), "partial_fit")
+    assert len(LMKLClassifier(max_iter=1, standardize=False).fit(X[:60], y[:60]).gate_coef_) == 6
+    assert len(LMKLClassifier(max_iter=1, standardize=False).fit(X, y).gate_coef_) == 20
     with pytest.raises(ValueError, match=r"n_models=3 differs from the 4"):
         fitted.set_params(n_models=3).fit(X, y)
 
@@ -289,6 +297,6 @@ def test_streams_files_and_fits_that_go_on(tmp_path):
 )  # fmt: skip
 def test_bad_parameters(name, value, error):
     with pytest.raises(error, match=name):
-        LMKLClassifier().set_params(**{name: value}).fit(*IRIS)
+        LMKLClassifier(standardize=False).set_params(**{name: value}).fit(*IRIS)
     with pytest.raises(ValueError, match="'squared_hinge'] with solver='alternating'"):
-        LMKLClassifier(solver="alternating", loss="logistic").fit(*IRIS)
+        LMKLClassifier(solver="alternating", loss="logistic", standardize=False).fit(*IRIS)

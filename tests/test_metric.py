@@ -19,7 +19,7 @@ from loclin.fitting.mapped import LinearMap
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
 
 FEW = {"alpha": "scale", "max_iter": 12, "random_state": 0}
-PLAIN = FEW | {"metric": None}
+PLAIN = FEW | {"metric": None, "standardize": False}
 MODELS = {
     "ml3": ML3Classifier(3, **PLAIN),
     "sapl": SAPLClassifier(12, 4, **PLAIN),
@@ -27,7 +27,7 @@ MODELS = {
     "llsvm": LLSVMClassifier(**PLAIN),
     "llsvm planes": LLSVMClassifier(OrthogonalCoding(3, random_state=0), **PLAIN),
     "llsvm dual": LLSVMClassifier(SoftAssignmentCoding(8, 3), solver="dual_cd", alpha="scale",
-                                  metric=None, random_state=0),
+                                  metric=None, random_state=0, standardize=False),
 }  # fmt: skip
 N, D = 150, 6
 
@@ -119,7 +119,11 @@ def test_root_is_that_of_the_metric_and_keeps_the_norm():
         assert metric.root_of(np.full((D, D), nothing), X) is None
 
 
-@pytest.mark.parametrize("model", [ML3Classifier(), SAPLClassifier(30)], ids=["ml3", "sapl"])
+@pytest.mark.parametrize(
+    "model",
+    [ML3Classifier(standardize=False), SAPLClassifier(30, standardize=False)],
+    ids=["ml3", "sapl"],
+)
 def test_a_rank_finds_the_few_directions_that_tell(model):
     """Labels depend on two directions of twenty, none of them a feature, and not linearly."""
     rng = np.random.default_rng(0)
@@ -215,10 +219,12 @@ def test_given_anchors_are_in_the_units_of_the_rows():
     X, y = problem()
     anchors = X[:12]
     for kind in ("diagonal", "full"):
-        model = SAPLClassifier(12, 4, anchors=anchors, anchor_lr=0.0, metric=kind, **FEW).fit(X, y)
+        model = SAPLClassifier(
+            12, 4, anchors=anchors, anchor_lr=0.0, metric=kind, **FEW, standardize=False
+        ).fit(X, y)
         np.testing.assert_allclose(model.anchors_, anchors, atol=1e-10)
         coding = SoftAssignmentCoding(anchors=anchors, n_neighbors=4)
-        other = LLSVMClassifier(coding, metric=kind, **FEW).fit(X, y)
+        other = LLSVMClassifier(coding, metric=kind, **FEW, standardize=False).fit(X, y)
         root = np.real(sqrtm(other.metric_)) if kind == "full" else np.diag(other.feature_weights_)
         np.testing.assert_allclose(other.coding_.anchors_, anchors @ root, atol=1e-10)
 
@@ -260,26 +266,32 @@ def test_few_rows_and_rare_classes_leave_the_plain_metric():
     X, y = problem()
     rare = np.append(y[:-2], ["rare", "rare"])
     for rows, labels in ((X[:40], y[:40]), (X, rare)):
-        model = ML3Classifier(2, metric="auto", **FEW).fit(rows, labels)
+        model = ML3Classifier(2, metric="auto", **FEW, standardize=False).fit(rows, labels)
         np.testing.assert_array_equal(model.feature_weights_, np.ones(D))
 
 
 def test_many_rows_leave_the_plain_metric(monkeypatch, relevant):
     X, y = relevant
-    model = ML3Classifier(2, **FEW)
+    model = ML3Classifier(2, **FEW, standardize=False)
     assert model.fit(X, y).feature_weights_.max() > 1.2
     monkeypatch.setattr(metric, "MOST_CHOSEN_FOR", len(y) - 1)
     np.testing.assert_array_equal(model.fit(X, y).feature_weights_, np.ones(X.shape[1]))
-    fixed = LLSVMClassifier(**FEW)  # anchors that stay where they are see noise in all rows
+    fixed = LLSVMClassifier(
+        **FEW, standardize=False
+    )  # anchors that stay where they are see noise in all rows
     assert fixed.fit(X, y).feature_weights_.max() > 1.2
 
 
 def test_features_that_tell_nothing_and_constant_models():
     X, y = problem()
     X[:, 3] = 0.0
-    weights = ML3Classifier(2, metric="diagonal", **FEW).fit(X, y).feature_weights_
+    weights = (
+        ML3Classifier(2, metric="diagonal", **FEW, standardize=False).fit(X, y).feature_weights_
+    )
     assert 0 < weights[3] < 0.05 * weights.max()
-    model = SAPLClassifier(6, 3, weights="constant", metric="diagonal", **FEW).fit(X, y)
+    model = SAPLClassifier(
+        6, 3, weights="constant", metric="diagonal", **FEW, standardize=False
+    ).fit(X, y)
     np.testing.assert_array_equal(model.feature_weights_, np.ones(D))
 
 
@@ -307,7 +319,7 @@ def test_files_warm_starts_and_streams_keep_the_metric(name, kind, tmp_path):
 
 def test_a_metric_is_of_one_fit():
     X, y = problem()
-    model = ML3Classifier(2, metric="full", **FEW).fit(X, y)
+    model = ML3Classifier(2, metric="full", **FEW, standardize=False).fit(X, y)
     assert model.metric_.shape == (D, D)
     model.set_params(metric=None).fit(X, y)
     assert not {"metric_", "feature_weights_"} & set(vars(model))
@@ -318,28 +330,28 @@ def test_a_metric_is_of_one_fit():
 @pytest.mark.parametrize("value", ["diag", 2.0, np.eye(2)])
 def test_bad_metric(value):
     with pytest.raises((TypeError, ValueError), match=r"(?s)metric=.* is not valid; use one of"):
-        ML3Classifier(metric=value).fit(*problem())
+        ML3Classifier(metric=value, standardize=False).fit(*problem())
 
 
 def test_what_a_metric_cannot_be():
     X, y = problem()
     with pytest.raises(ValueError, match="metric='full' would make sparse rows dense"):
-        ML3Classifier(metric="full").fit(sparse.csr_matrix(X), y)
+        ML3Classifier(metric="full", standardize=False).fit(sparse.csr_matrix(X), y)
     with pytest.raises(ValueError, match="metric='full' takes at most 2000 features"):
-        ML3Classifier(metric="full").fit(np.hstack([X] * 400), y)
-    wide = ML3Classifier(metric="auto", **FEW).fit(np.hstack([X] * 400), y)
+        ML3Classifier(metric="full", standardize=False).fit(np.hstack([X] * 400), y)
+    wide = ML3Classifier(metric="auto", **FEW, standardize=False).fit(np.hstack([X] * 400), y)
     np.testing.assert_array_equal(wide.feature_weights_, np.ones(400 * D))
     frozen = FrozenEstimator(SoftAssignmentCoding(6, 3).fit(X))
     with pytest.raises(ValueError, match=re.escape("needs a coding that is fitted in the metric")):
-        LLSVMClassifier(frozen, metric="diagonal").fit(X, y)
-    model = LLSVMClassifier(frozen, metric="auto", **FEW).fit(X, y)
+        LLSVMClassifier(frozen, metric="diagonal", standardize=False).fit(X, y)
+    model = LLSVMClassifier(frozen, metric="auto", **FEW, standardize=False).fit(X, y)
     np.testing.assert_array_equal(model.feature_weights_, np.ones(D))
 
 
 @pytest.mark.parametrize("kind", ["diagonal", "full", "auto"])
 def test_a_stream_takes_the_metric_of_its_first_rows(kind):
     X, y = problem(n=300)
-    plain = SAPLClassifier(8, 3, metric=None, random_state=0)
+    plain = SAPLClassifier(8, 3, metric=None, random_state=0, standardize=False)
     model = clone(plain).set_params(metric=kind)
     plain.partial_fit(X[:100], y[:100], np.unique(y)).partial_fit(X[100:], y[100:])
     model.partial_fit(X[:100], y[:100], np.unique(y))
@@ -428,7 +440,11 @@ def test_the_metric_of_a_stream_follows_its_gradients_as_its_rows_double(name, k
     assert moved == [False, False, False, False, True]  # 60 rows to begin with, 200 before the last
 
 
-@pytest.mark.parametrize("model", [ML3Classifier(), SAPLClassifier(30)], ids=["ml3", "sapl"])
+@pytest.mark.parametrize(
+    "model",
+    [ML3Classifier(standardize=False), SAPLClassifier(30, standardize=False)],
+    ids=["ml3", "sapl"],
+)
 def test_few_first_rows_do_not_settle_the_metric(model, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((6000, 20))
@@ -467,7 +483,7 @@ def test_files_keep_where_a_moving_metric_is(name, tmp_path):
 def test_small_features_have_the_same_metric():
     X, y = problem()
     models = [
-        SAPLClassifier(8, 3, metric="full", **FEW).fit(X * scale, y)
+        SAPLClassifier(8, 3, metric="full", **FEW, standardize=False).fit(X * scale, y)
         for scale in (2.0**-6, 2.0**-30)
     ]
     np.testing.assert_allclose(models[0].metric_, models[1].metric_)

@@ -48,7 +48,9 @@ def each(**values):
 
 def quick(**changed):
     values = {"max_iter": 20, "n_iter_no_change": 99, "metric": None, "random_state": 0}
-    return SAPLClassifier(**({"n_anchors": 6, "n_neighbors": 3} | values | changed))
+    return SAPLClassifier(
+        **({"n_anchors": 6, "n_neighbors": 3} | values | changed), standardize=False
+    )
 
 
 def softmax_codes(X, V, bandwidth, k):
@@ -381,9 +383,13 @@ def test_anchors_at_rest_are_ll_svm(weights):
     same = {"weights": weights, "penalize_intercept": weights == "constant", "max_iter": 150,
             "n_iter_no_change": 999, "average": 30, "alpha": "scale",
             "metric": None, "random_state": 0}  # fmt: skip
-    model = SAPLClassifier(12, 4, anchors=X[:12], bandwidth=0.3, anchor_lr=0, **same).fit(X, y)
+    model = SAPLClassifier(
+        12, 4, anchors=X[:12], bandwidth=0.3, anchor_lr=0, **same, standardize=False
+    ).fit(X, y)
     np.testing.assert_allclose(model.anchors_, X[:12], rtol=1e-12)
-    other = LLSVMClassifier(SoftAssignmentCoding(12, 4, 0.3, X[:12]), **same).fit(X, y)
+    other = LLSVMClassifier(
+        SoftAssignmentCoding(12, 4, 0.3, X[:12]), **same, standardize=False
+    ).fit(X, y)
     assert other.alpha_ == pytest.approx(model.alpha_)
     other.anchors_, other.bandwidth_, other.n_neighbors = X[:12], 0.3, 4
     assert objective_of(model, X, y) == pytest.approx(objective_of(other, X, y), rel=0.02)
@@ -413,7 +419,7 @@ def test_given_anchors():
 
 def test_given_anchors_with_all_that_a_default_fit_chooses():
     X, y = IRIS
-    model = loclin.SAPLClassifier(anchors=X[::10], random_state=0).fit(X, y)
+    model = loclin.SAPLClassifier(anchors=X[::10], random_state=0, standardize=False).fit(X, y)
     assert model.n_anchors_ == 15
     assert model.score(X, y) > 0.95
 
@@ -430,7 +436,7 @@ def stream(model, X, y, block, n_passes=1, kinds=(np.asarray,)):
 def test_a_stream(weights, share):
     X, y = TRAIN
     model = SAPLClassifier(60 if share else 20, weights=weights, share_anchors=share, anchor_lr=0.5,
-                           random_state=0)  # fmt: skip
+                           random_state=0, standardize=False)  # fmt: skip
     with pytest.raises(ValueError, match="classes is needed at the first call"):
         model.partial_fit(*TRAIN)
     mixed, model = stream(clone(model), X, y, 100, 1, KINDS), stream(model, X, y, 100)
@@ -469,7 +475,9 @@ def test_a_warm_start_goes_on(weights, share):
 
 
 def test_early_stopping():
-    model = SAPLClassifier(20, early_stopping=True, average=3, random_state=0).fit(*DIGITS)
+    model = SAPLClassifier(
+        20, early_stopping=True, average=3, random_state=0, standardize=False
+    ).fit(*DIGITS)
     assert len(model.validation_scores_) == model.n_iter_ == len(model.objective_) < 100
     assert min(max(model.validation_scores_), model.score(*DIGITS)) > 0.95
 
@@ -539,8 +547,8 @@ def test_many_rows_teach_the_bandwidth(rows):
     plain = {"n_anchors": 4, "n_neighbors": 2, "alpha": 1e-6, "metric": None, "calibrate": False,
              "round_rows": 5000, "max_iter": 21, "n_iter_no_change": 1, "tol": 1.0,
              "random_state": 0}  # fmt: skip
-    learned = SAPLClassifier(bandwidth="learned", **plain).fit(X, y).bandwidth_
-    found = SAPLClassifier(**plain).fit(X, y).bandwidth_
+    learned = SAPLClassifier(bandwidth="learned", **plain, standardize=False).fit(X, y).bandwidth_
+    found = SAPLClassifier(**plain, standardize=False).fit(X, y).bandwidth_
     assert (found == learned) == (rows > 100_000)
 
 

@@ -26,16 +26,20 @@ pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 
 FEW = {"alpha": "scale", "random_state": 0}
 MODELS = {
-    "ML3": ML3Classifier(4, max_iter=20, **FEW),
-    "LL-SVM": LLSVMClassifier(SoftAssignmentCoding(6, 3), max_iter=20, **FEW),
-    "LL-SVM, dual": LLSVMClassifier(SoftAssignmentCoding(6, 3), solver="dual_cd", **FEW),
-    "SAPL": SAPLClassifier(6, 3, max_iter=20, **FEW),
-    "L3M, refined": L3MClassifier(2, n_restarts=1, **FEW),
-    "L3M, online": L3MClassifier(2, solver="online", max_iter=20, n_restarts=1, **FEW),
-    "CSVM": CSVMClassifier(3, **FEW),
-    "LDKL": LDKLClassifier(2, max_iter=20, **FEW),
-    "SVM-KNN": SVMKNNClassifier(),
-    "L-MKL": LMKLClassifier(3, max_iter=20, **FEW),
+    "ML3": ML3Classifier(4, max_iter=20, **FEW, standardize=False),
+    "LL-SVM": LLSVMClassifier(SoftAssignmentCoding(6, 3), max_iter=20, **FEW, standardize=False),
+    "LL-SVM, dual": LLSVMClassifier(
+        SoftAssignmentCoding(6, 3), solver="dual_cd", **FEW, standardize=False
+    ),
+    "SAPL": SAPLClassifier(6, 3, max_iter=20, **FEW, standardize=False),
+    "L3M, refined": L3MClassifier(2, n_restarts=1, **FEW, standardize=False),
+    "L3M, online": L3MClassifier(
+        2, solver="online", max_iter=20, n_restarts=1, **FEW, standardize=False
+    ),
+    "CSVM": CSVMClassifier(3, **FEW, standardize=False),
+    "LDKL": LDKLClassifier(2, max_iter=20, **FEW, standardize=False),
+    "SVM-KNN": SVMKNNClassifier(standardize=False),
+    "L-MKL": LMKLClassifier(3, max_iter=20, **FEW, standardize=False),
     "US-SVM": USSVMClassifier(beta="scale", random_state=0),
 }
 STREAMING = [name for name in MODELS if name not in ("LL-SVM, dual", "L3M, refined", "SVM-KNN")]
@@ -106,12 +110,12 @@ def test_a_stream_s_weights_count_beside_their_mean(name, first, rows):
 @pytest.mark.parametrize("weights", [{0: -1.0, 1: 1.0, 2: 1.0}, {0: np.nan, 1: 1.0, 2: 1.0}])
 def test_class_weights_that_are_none(weights, rows):
     with pytest.raises(ValueError, match=r"class_weight=.* is not valid"):
-        ML3Classifier(class_weight=weights).fit(*rows)
+        ML3Classifier(class_weight=weights, standardize=False).fit(*rows)
 
 
 def test_weights_that_leave_no_row(rows):
     X, y = rows
-    model = ML3Classifier(class_weight={0: 0.0, 1: 1.0, 2: 1.0})
+    model = ML3Classifier(class_weight={0: 0.0, 1: 1.0, 2: 1.0}, standardize=False)
     with pytest.raises(ValueError, match="Every row has weight zero"):
         model.fit(X, y, (y == 0).astype(float))
 
@@ -169,7 +173,7 @@ def test_codings_refuse_them_too(per_class, rows):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_global_intercept_stands_beside_small_features(solver, rows):
     X, y = rows
-    model = LLSVMClassifier(bias="global", solver=solver, max_iter=50, **FEW)
+    model = LLSVMClassifier(bias="global", solver=solver, max_iter=50, **FEW, standardize=False)
     assert model.fit(X * 1e-5, y).score(X * 1e-5, y) == 1
 
 
@@ -178,7 +182,13 @@ def test_anchors_and_bandwidth_are_in_the_units_of_the_rows(rows):
     small = 2.0**-30
     models = [
         SAPLClassifier(
-            3, 2, anchors=X[:3] * scale, bandwidth=0.1 / scale**2, max_iter=5, **FEW
+            3,
+            2,
+            anchors=X[:3] * scale,
+            bandwidth=0.1 / scale**2,
+            max_iter=5,
+            **FEW,
+            standardize=False,
         ).fit(X * scale, y)
         for scale in (2.0**-6, small)
     ]
@@ -236,10 +246,12 @@ def test_labels_are_of_one_type(call, rows):
     X, _ = rows
     mixed = np.array(["a", 1, 2] * (N // 3), dtype=object)
     with pytest.raises(TypeError, match=re.escape("y mixes labels of the types numbers and str")):
-        getattr(ML3Classifier(), call)(X, mixed, **({} if call == "fit" else {"classes": [1, 2]}))
+        getattr(ML3Classifier(standardize=False), call)(
+            X, mixed, **({} if call == "fit" else {"classes": [1, 2]})
+        )
     for classes in (["a", 1, 2], ("a", 1, 2)):
         with pytest.raises(TypeError, match="classes mixes labels"):
-            ML3Classifier().partial_fit(X, rows[1], classes=classes)
+            ML3Classifier(standardize=False).partial_fit(X, rows[1], classes=classes)
 
 
 def test_strings_of_numpy_are_strings(rows):
@@ -263,7 +275,9 @@ def test_the_interior_point_method_ends_where_rounding_ends_it():
 def test_an_extreme_bandwidth_is_the_nearest_anchor(rows):
     X, y = rows
     models = [
-        SAPLClassifier(6, 3, bandwidth=bandwidth, anchor_lr=0.0, **FEW).fit(X.astype(np.float32), y)
+        SAPLClassifier(6, 3, bandwidth=bandwidth, anchor_lr=0.0, **FEW, standardize=False).fit(
+            X.astype(np.float32), y
+        )
         for bandwidth in (1e6, 1e300)
     ]
     np.testing.assert_array_equal(*(model.predict(X) for model in models))
@@ -277,5 +291,7 @@ def test_anchors_below_what_rows_may_be():
     # The means of small rows are smaller still.
     rng = np.random.default_rng(0)
     X, y = (rng.standard_normal((13, 2)) * 1e-12).astype(np.float32), np.arange(13) % 3
-    model = SAPLClassifier(n_neighbors=1, share_anchors=False, max_iter=2, random_state=0)
+    model = SAPLClassifier(
+        n_neighbors=1, share_anchors=False, max_iter=2, random_state=0, standardize=False
+    )
     assert np.isfinite(model.fit(X, y).decision_function(X)).all()

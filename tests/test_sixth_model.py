@@ -92,7 +92,8 @@ def test_the_gate_descends_on_the_loss():
     """One step of one row, against finite differences of the logistic loss by the gate."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 3)), rng.integers(0, 2, 30)
-    rate, model = 1e-6, TwoGatesClassifier(loss="logistic", alpha=0.1, max_iter=1, average=0)
+    rate, raw = 1e-6, {"standardize": False}
+    model = TwoGatesClassifier(loss="logistic", alpha=0.1, max_iter=1, average=0, **raw)
     model.set_params(batch_size=30, random_state=0, warm_start=True, gate_lr=0.0).fit(X, y)
     v, c = model.gate_coef_.copy(), model.gate_intercept_
     W, b = model.local_coef_[0], model.local_intercept_[0]

@@ -31,13 +31,20 @@ pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
 FACTORS = [0.25, 1.0, 4.0, 16.0, 64.0]
 ENDLESS = {"metric": None, "tol": 0, "n_iter_no_change": 99, "random_state": 0}
 MODELS = [
-    ML3Classifier(4, metric=None, max_iter=6, random_state=0),
-    LLSVMClassifier(SoftAssignmentCoding(8, 4), metric=None, random_state=0, max_iter=5),
+    ML3Classifier(4, metric=None, max_iter=6, random_state=0, standardize=False),
     LLSVMClassifier(
-        SoftAssignmentCoding(8, 4), solver="dual_cd", metric=None, random_state=0, max_iter=5
+        SoftAssignmentCoding(8, 4), metric=None, random_state=0, max_iter=5, standardize=False
     ),
-    SAPLClassifier(4, 4, metric=None, max_iter=3, random_state=0),
-    L3MClassifier(n_regions=2, n_restarts=2, max_iter=2, random_state=0),
+    LLSVMClassifier(
+        SoftAssignmentCoding(8, 4),
+        solver="dual_cd",
+        metric=None,
+        random_state=0,
+        max_iter=5,
+        standardize=False,
+    ),
+    SAPLClassifier(4, 4, metric=None, max_iter=3, random_state=0, standardize=False),
+    L3MClassifier(n_regions=2, n_restarts=2, max_iter=2, random_state=0, standardize=False),
     USSVMClassifier(4, max_iter=3, random_state=0),
 ]
 # n_samples, share of the labels drawn at random, rows to hold out in all, draws of the folds then,
@@ -147,8 +154,10 @@ def test_auto_takes_the_factor_of_least_log_loss(model, name, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
-    [ML3Classifier(random_state=0), LLSVMClassifier(random_state=0),
-     SAPLClassifier(random_state=0), L3MClassifier(random_state=0)],
+    [
+        kind(random_state=0, standardize=False)
+        for kind in (ML3Classifier, LLSVMClassifier, SAPLClassifier, L3MClassifier)
+    ],
     ids=lambda model: type(model).__name__,
 )  # fmt: skip
 def test_defaults_take_more_where_labels_are_noisy(model):
@@ -164,7 +173,7 @@ def test_defaults_take_more_where_labels_are_noisy(model):
 def test_many_rows_with_noisy_labels_take_more_and_err_less():
     X, y = problem(7500, 0.5)
     auto, rule = (
-        LLSVMClassifier(alpha=alpha, random_state=0).fit(X[:2500], y[:2500])
+        LLSVMClassifier(alpha=alpha, random_state=0, standardize=False).fit(X[:2500], y[:2500])
         for alpha in ("auto", "scale")
     )
     assert auto.alpha_ > 3 * rule.alpha_
@@ -174,11 +183,11 @@ def test_many_rows_with_noisy_labels_take_more_and_err_less():
 @pytest.mark.parametrize(
     "model",
     [
-        ML3Classifier(3, **ENDLESS),
-        LLSVMClassifier(**ENDLESS),
-        SAPLClassifier(6, 3, **ENDLESS),
-        SAPLClassifier(6, 3, share_anchors=False, **ENDLESS),
-        SAPLClassifier(6, 3, weights="constant", **ENDLESS),
+        ML3Classifier(3, **ENDLESS, standardize=False),
+        LLSVMClassifier(**ENDLESS, standardize=False),
+        SAPLClassifier(6, 3, **ENDLESS, standardize=False),
+        SAPLClassifier(6, 3, share_anchors=False, **ENDLESS, standardize=False),
+        SAPLClassifier(6, 3, weights="constant", **ENDLESS, standardize=False),
     ],
     ids=["ml3", "llsvm", "sapl", "sapl own", "sapl constant"],
 )
@@ -203,12 +212,12 @@ def test_a_weaker_strength_is_that_of_a_fit_that_goes_on(model):
 
 def test_factor_of_few_and_of_many_rows(monkeypatch):
     monkeypatch.setattr(strength, "MOST_ROWS", 200)
-    model = ML3Classifier(2, max_iter=1, random_state=0)
+    model = ML3Classifier(2, max_iter=1, random_state=0, standardize=False)
     X, y = problem(201, 0.5)
     for n in (20, 49, 201):
         model.fit(X[:n], y[:n])
         assert model.alpha_ == pytest.approx(
-            ML3Classifier(2, alpha="scale", max_iter=1).fit(X[:n], y[:n]).alpha_
+            ML3Classifier(2, alpha="scale", max_iter=1, standardize=False).fit(X[:n], y[:n]).alpha_
         )
 
 
@@ -217,7 +226,9 @@ def test_folds_too_small_for_the_parameters_leave_the_rule():
     X, y = problem(60, 0.5)
     coding = SoftAssignmentCoding(50, 4, random_state=0)  # a fold has 40 rows
     auto, scale = (
-        ML3Classifier(50, alpha=alpha, init=coding, max_iter=2, random_state=0).fit(X, y)
+        ML3Classifier(
+            50, alpha=alpha, init=coding, max_iter=2, random_state=0, standardize=False
+        ).fit(X, y)
         for alpha in ("auto", "scale")
     )
     np.testing.assert_array_equal(auto.local_coef_, scale.local_coef_)
@@ -226,9 +237,9 @@ def test_folds_too_small_for_the_parameters_leave_the_rule():
 @pytest.mark.parametrize(
     "model",
     [
-        SAPLClassifier(n_anchors="auto", max_iter=3, random_state=0),
-        L3MClassifier(n_regions="auto", max_iter=3, random_state=0),
-        ML3Classifier(2, early_stopping=True, max_iter=3, random_state=0),
+        SAPLClassifier(n_anchors="auto", max_iter=3, random_state=0, standardize=False),
+        L3MClassifier(n_regions="auto", max_iter=3, random_state=0, standardize=False),
+        ML3Classifier(2, early_stopping=True, max_iter=3, random_state=0, standardize=False),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -246,24 +257,30 @@ def test_trials_hold_no_more_rows_out(model, monkeypatch):
 def test_rare_class_leaves_the_rule():
     X, y = problem(120, 0.5)
     y = np.append(y[:-2], ["rare", "rare"])
-    model = ML3Classifier(2, max_iter=5, random_state=0).fit(X, y)
-    scale = ML3Classifier(2, max_iter=5, alpha="scale", random_state=0).fit(X, y)
+    model = ML3Classifier(2, max_iter=5, random_state=0, standardize=False).fit(X, y)
+    scale = ML3Classifier(2, max_iter=5, alpha="scale", random_state=0, standardize=False).fit(X, y)
     np.testing.assert_array_equal(model.local_coef_, scale.local_coef_)
 
 
 def test_number_of_fits_and_how_they_are_silent(capsys):
     """Fits on folds print nothing and tell no callback; the model's own has its own alpha."""
     X, y = problem(120, 0.5)
-    model = ML3Classifier(2, metric=None, max_iter=5, verbose=1, random_state=0).fit(X, y)
+    model = ML3Classifier(
+        2, metric=None, max_iter=5, verbose=1, random_state=0, standardize=False
+    ).fit(X, y)
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == model.n_iter_
-    again = ML3Classifier(2, alpha=model.alpha_, metric=None, max_iter=5, random_state=0).fit(X, y)
+    again = ML3Classifier(
+        2, alpha=model.alpha_, metric=None, max_iter=5, random_state=0, standardize=False
+    ).fit(X, y)
     np.testing.assert_allclose(again.local_coef_, model.local_coef_, rtol=1e-12)
 
 
 def test_warm_start_keeps_the_factor():
     X, y = problem(120, 0.5)
-    model = ML3Classifier(2, max_iter=5, warm_start=True, random_state=0).fit(X, y)
+    model = ML3Classifier(2, max_iter=5, warm_start=True, random_state=0, standardize=False).fit(
+        X, y
+    )
     alpha = model.alpha_
     assert model.fit(X, y).alpha_ == alpha
 
@@ -271,7 +288,9 @@ def test_warm_start_keeps_the_factor():
 def test_convex_program_is_not_fitted_again_and_again(monkeypatch):
     monkeypatch.setattr(strength, "fold_decisions", None)
     X, y = problem(60, 0.5)
-    model = L3MClassifier(solver="convex", n_regions=2, n_restarts=1, tol=0.5, random_state=0)
+    model = L3MClassifier(
+        solver="convex", n_regions=2, n_restarts=1, tol=0.5, random_state=0, standardize=False
+    )
     assert model.fit(X, y).alpha_ == pytest.approx(0.4 * 0.05 * np.mean((X**2).sum(1) + 1) / 60)
 
 

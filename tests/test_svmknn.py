@@ -73,7 +73,7 @@ def by_libsvm(X, y, weights, Z, k, alpha, classes):
 def test_two_classes_are_libsvm_on_every_neighbourhood(sine, alpha, kind):
     X, y, Z = sine
     weights = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
-    model = SVMKNNClassifier(12, alpha=alpha, tol=1e-8).fit(kind(X), y, weights)
+    model = SVMKNNClassifier(12, alpha=alpha, tol=1e-8, standardize=False).fit(kind(X), y, weights)
     np.testing.assert_array_equal(model.neighbors(kind(Z)), nearest(X, Z, 12))
     scores, models = by_libsvm(X, y, weights, Z, 12, alpha, model.classes_)
     assert 0.1 < np.mean(np.abs(models[:, 0, :2]).max(axis=1) == 0) < 0.9  # one label, or two
@@ -87,7 +87,7 @@ def test_two_classes_are_libsvm_on_every_neighbourhood(sine, alpha, kind):
 @pytest.mark.parametrize("kind", DENSE_FIRST)
 def test_many_classes_are_libsvm_on_every_neighbourhood(digits, kind):
     X, y, Z = digits
-    model = SVMKNNClassifier(25, tol=1e-8).fit(kind(X), y)
+    model = SVMKNNClassifier(25, tol=1e-8, standardize=False).fit(kind(X), y)
     scores, models = by_libsvm(X, y, np.ones(len(y)), Z, 25, "scale", model.classes_)
     np.testing.assert_allclose(model.decision_function(kind(Z)), scores, 1e-3, 1e-4)
     np.testing.assert_array_equal(model.predict(kind(Z)), model.classes_[scores.argmax(axis=1)])
@@ -103,7 +103,7 @@ def test_what_rounding_leaves_of_a_dual_variable_is_not_on_the_margin():
     """One of 1e-16 moved an intercept by 0.014."""
     X, y = make_sine(400, random_state=0)
     weights = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
-    model = SVMKNNClassifier(12, alpha=0.05, tol=1e-8).fit(X, y, weights)
+    model = SVMKNNClassifier(12, alpha=0.05, tol=1e-8, standardize=False).fit(X, y, weights)
     Z = X[:100] + 0.01
     scores, _ = by_libsvm(X, y, weights, Z, 12, 0.05, model.classes_)
     np.testing.assert_allclose(model.decision_function(Z), scores[:, 0], 1e-3, 1e-4)
@@ -111,7 +111,10 @@ def test_what_rounding_leaves_of_a_dual_variable_is_not_on_the_margin():
 
 def test_single_precision(digits):
     X, y, Z = digits
-    double, single = SVMKNNClassifier().fit(X, y), SVMKNNClassifier().fit(X.astype("f"), y)
+    double, single = (
+        SVMKNNClassifier(standardize=False).fit(X, y),
+        SVMKNNClassifier(standardize=False).fit(X.astype("f"), y),
+    )
     scores = single.decision_function(Z.astype("f"))
     assert scores.dtype == single.X_.dtype == np.float32
     np.testing.assert_allclose(scores, double.decision_function(Z), atol=2e-3)
@@ -120,21 +123,25 @@ def test_single_precision(digits):
 def test_rows_far_from_the_origin(sine):
     """Products are taken from a row of the neighbourhood."""
     X, y, Z = sine
-    near = SVMKNNClassifier(tol=1e-6).fit(X, y).decision_function(Z)
-    far = SVMKNNClassifier(tol=1e-6).fit(X + 2.0**20, y).decision_function(Z + 2.0**20)
+    near = SVMKNNClassifier(tol=1e-6, standardize=False).fit(X, y).decision_function(Z)
+    far = (
+        SVMKNNClassifier(tol=1e-6, standardize=False)
+        .fit(X + 2.0**20, y)
+        .decision_function(Z + 2.0**20)
+    )
     np.testing.assert_allclose(far, near, atol=1e-3)
 
 
 def test_scale_has_no_unit(sine):
     X, y, Z = sine
-    usual = SVMKNNClassifier().fit(X, y).decision_function(Z)
-    small = SVMKNNClassifier().fit(X * 2.0**-30, y).decision_function(Z * 2.0**-30)
+    usual = SVMKNNClassifier(standardize=False).fit(X, y).decision_function(Z)
+    small = SVMKNNClassifier(standardize=False).fit(X * 2.0**-30, y).decision_function(Z * 2.0**-30)
     np.testing.assert_allclose(small, usual, rtol=1e-9)
 
 
 def test_rows_with_the_same_neighbours_share_an_svm(sine, monkeypatch):
     X, y, Z = sine
-    model, solved = SVMKNNClassifier(12).fit(X, y), []
+    model, solved = SVMKNNClassifier(12, standardize=False).fit(X, y), []
     real = classifier.solve_sets
 
     def spy(K, *rest):
@@ -174,7 +181,7 @@ def test_optimality_of_hard_problems():
 
 def test_svms_that_are_cut_off_warn(sine):
     X, y, Z = sine
-    model = SVMKNNClassifier(30, alpha=1e-6).fit(X, y)
+    model = SVMKNNClassifier(30, alpha=1e-6, standardize=False).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="after 100,000 steps, more than tol=1e-20"):
         model.set_params(tol=1e-20).predict(Z[:20])
 
@@ -186,7 +193,7 @@ def test_rows_that_contradict_one_another_without_a_penalty(repeats):
     rng = np.random.default_rng(0)
     X = np.repeat((1e3 * rng.standard_normal((20, 3))).astype(np.float32), repeats, axis=0)
     y = np.arange(20 * repeats) % 2
-    model = SVMKNNClassifier(20, alpha=1e-300).fit(X, y)
+    model = SVMKNNClassifier(20, alpha=1e-300, standardize=False).fit(X, y)
     coef, intercept = model.local_model(X)
     assert np.isfinite(coef).all()
     assert np.isfinite(intercept).all()
@@ -195,10 +202,10 @@ def test_rows_that_contradict_one_another_without_a_penalty(repeats):
 
 def test_temperature_is_of_rows_without_themselves(sine):
     X, y, _ = sine
-    model = SVMKNNClassifier(10).fit(X, y)
+    model = SVMKNNClassifier(10, standardize=False).fit(X, y)
     rng = np.random.default_rng(0)
     noise = rng.permutation(y)  # labels that say nothing of the rows: nothing is known
-    P = SVMKNNClassifier(10).fit(X, noise).predict_proba(X)
+    P = SVMKNNClassifier(10, standardize=False).fit(X, noise).predict_proba(X)
     assert np.abs(P - 0.5).mean() < 0.1
     P = model.predict_proba(X)
     assert np.abs(P - 0.5).mean() > 0.4
@@ -210,8 +217,10 @@ def test_temperature_is_of_rows_without_themselves(sine):
 def test_weights_of_zero_and_metrics(sine):
     X, y, Z = sine
     kept = np.arange(len(y)) % 3 > 0
-    weighed = SVMKNNClassifier(7, metric="manhattan").fit(X, y, kept.astype(float))
-    without = SVMKNNClassifier(7, metric="manhattan").fit(X[kept], y[kept])
+    weighed = SVMKNNClassifier(7, metric="manhattan", standardize=False).fit(
+        X, y, kept.astype(float)
+    )
+    without = SVMKNNClassifier(7, metric="manhattan", standardize=False).fit(X[kept], y[kept])
     np.testing.assert_array_equal(weighed.decision_function(Z), without.decision_function(Z))
     near = np.argsort(cdist(Z, X[kept], "cityblock"), axis=1)[:, :7]
     np.testing.assert_array_equal(np.sort(weighed.neighbors(Z)), np.sort(near))
@@ -220,11 +229,11 @@ def test_weights_of_zero_and_metrics(sine):
 def test_few_rows_and_rows_that_are_equal():
     X, y = np.array([[0.0], [1.0], [2.0]]), ["a", "a", "b"]
     with pytest.warns(UserWarning, match="n_neighbors=5 is too large: X has 3 rows"):
-        model = SVMKNNClassifier(5).fit(X, y)
+        model = SVMKNNClassifier(5, standardize=False).fit(X, y)
     assert model.n_neighbors_ == 3
     assert model.score(X, y) == 1.0
-    assert SVMKNNClassifier(1).fit(X, y).score(X, y) == 1.0  # the nearest row
-    equal = SVMKNNClassifier(4).fit(np.ones((6, 2)), [0, 1, 1, 1, 1, 1])
+    assert SVMKNNClassifier(1, standardize=False).fit(X, y).score(X, y) == 1.0  # the nearest row
+    equal = SVMKNNClassifier(4, standardize=False).fit(np.ones((6, 2)), [0, 1, 1, 1, 1, 1])
     assert np.isfinite(equal.decision_function(np.ones((1, 2)))).all()
     np.testing.assert_array_equal(equal.predict(np.ones((3, 2))), [1, 1, 1])
 
@@ -232,7 +241,7 @@ def test_few_rows_and_rows_that_are_equal():
 @pytest.mark.parametrize("kind", KINDS)
 def test_copies_and_files_predict_the_same(sine, kind, tmp_path):
     X, y, Z = sine
-    model = SVMKNNClassifier(9).fit(kind(X), y)
+    model = SVMKNNClassifier(9, standardize=False).fit(kind(X), y)
     save(model, tmp_path / "model.loclin")
     for copied in (load(tmp_path / "model.loclin"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(copied.decision_function(Z), model.decision_function(Z))
@@ -240,7 +249,7 @@ def test_copies_and_files_predict_the_same(sine, kind, tmp_path):
 
 def test_a_failed_fit_changes_nothing(sine):
     X, y, Z = sine
-    model = SVMKNNClassifier(9).fit(X, y)
+    model = SVMKNNClassifier(9, standardize=False).fit(X, y)
     before = model.decision_function(Z)
     with pytest.raises(ValueError, match="one class only"):
         model.fit(X, np.zeros(len(y)))
@@ -261,4 +270,4 @@ def test_a_failed_fit_changes_nothing(sine):
 def test_errors_say_what_to_change(sine, changed, error, message):
     X, y, _ = sine
     with pytest.raises(error, match=message):
-        SVMKNNClassifier(**changed).fit(X, y)
+        SVMKNNClassifier(**changed, standardize=False).fit(X, y)

@@ -184,7 +184,10 @@ def draw_shape(rng: np.random.Generator, model: Any) -> dict[str, Any]:
 def draw_model(rng: np.random.Generator, far_apart: bool) -> Any:
     """Draw a classifier; for classes far apart, one whose strengths and steps are the rule's."""
     model = _KINDS[rng.integers(len(_KINDS))](rng, far_apart)
-    shared = options(rng, max_iter=[1, 2, 4], average=[0, 2], warm_start=[False, True])
+    shared = options(
+        rng, max_iter=[1, 2, 4], average=[0, 2], warm_start=[False, True],
+        standardize=[True, True, False],
+    )  # fmt: skip
     shared |= {"alpha": "scale", "random_state": int(rng.integers(1000))}
     if far_apart:
         shared["max_iter"] = 40

@@ -62,16 +62,20 @@ def unfitted(settings: dict[str, Any], X: Any, y: Any, seed: int) -> LocallyLine
     """Return the ensemble of these settings for these rows."""
     size, strength = settings["size"], settings["strength"]
     kinds: list[Any] = [
-        ML3Classifier(round(size * MODELS), metric=settings["metric"]),
-        SAPLClassifier(round(size * ANCHORS), metric=settings["metric"]),
+        ML3Classifier(round(size * MODELS), metric=settings["metric"], standardize=False),
+        SAPLClassifier(round(size * ANCHORS), metric=settings["metric"], standardize=False),
     ]
     if planes := settings.get("planes"):
         coding = OrthogonalCoding(min(planes, np.linalg.matrix_rank(X)))
-        kinds.append(LLSVMClassifier(coding, bias="both", metric=settings["metric"]))
+        kinds.append(
+            LLSVMClassifier(coding, bias="both", metric=settings["metric"], standardize=False)
+        )
     for kind in kinds if strength != 1 else ():
         rule = clone(kind).set_params(alpha="scale", metric=None, max_iter=1, random_state=0)
         kind.set_params(alpha=strength * rule.fit(X, y).alpha_)
-    return LocallyLinearEnsemble(kinds, n_folds=settings["n_folds"], random_state=seed)
+    return LocallyLinearEnsemble(
+        kinds, n_folds=settings["n_folds"], random_state=seed, standardize=False
+    )
 
 
 def fold_error(X: Any, y: Any, fold: tuple[Any, Any], settings: dict[str, Any]) -> float:

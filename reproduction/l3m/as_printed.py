@@ -38,7 +38,7 @@ def as_printed(X: NDArray[Any], signs: NDArray[Any], seen: Sequence[int], seed: 
 
 def corrected(X: NDArray[Any], y: NDArray[Any], seen: Sequence[int], seed: int) -> list[float]:
     """Training errors of the library's online solver."""
-    model, errors = L3MClassifier(2, solver="online", random_state=seed), []
+    model, errors = L3MClassifier(2, solver="online", random_state=seed, standardize=False), []
     for start, end in zip((0, *seen), seen, strict=False):
         model.partial_fit(X[start:end], y[start:end], classes=np.unique(y))
         errors.append(1.0 - float(model.score(X, y)))

@@ -67,7 +67,9 @@ def training_errors(picture: str, solver: str, cache: Cache) -> list[float]:
         for seed in range(SEEDS):
             X, y = PICTURES[picture](seed)
             models = (
-                L3MClassifier(2, solver=solver, random_state=seed, **parameters).fit(X, y)
+                L3MClassifier(
+                    2, solver=solver, random_state=seed, **parameters, standardize=False
+                ).fit(X, y)
                 for parameters in TRIED[solver]
             )
             errors.append(min(100 * (1 - model.score(X, y)) for model in models))
@@ -91,9 +93,14 @@ def by_regions(A: Any, y: Any, B: Any, y_test: Any) -> list[Point]:
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
     n_functions = 1 if len(np.unique(y)) == 2 else len(np.unique(y))
     for r in REGIONS:
-        search = GridSearchCV(L3MClassifier(r, random_state=0), {"alpha": alphas}, cv=folds)
+        search = GridSearchCV(
+            L3MClassifier(r, random_state=0, standardize=False), {"alpha": alphas}, cv=folds
+        )
         best = search.fit(A, y).best_params_
-        models = (L3MClassifier(r, random_state=seed, **best).fit(A, y) for seed in range(RUNS))
+        models = (
+            L3MClassifier(r, random_state=seed, **best, standardize=False).fit(A, y)
+            for seed in range(RUNS)
+        )
         errors = [100 * (1 - model.score(B, y_test)) for model in models]
         points.append([A.shape[1] * (r + n_functions), float(np.mean(errors))])
     return points

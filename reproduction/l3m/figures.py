@@ -71,7 +71,7 @@ def regions_and_decisions(cache: Cache) -> dict[str, Any]:
     def compute() -> dict[str, Any]:
         X, y = make_xor(400, std=STD, random_state=0)
         box, places = grid_of(X)
-        model = L3MClassifier(2, solver="online", random_state=0)
+        model = L3MClassifier(2, solver="online", random_state=0, standardize=False)
         for seed in range(5):
             model.partial_fit(*make_xor(1000, std=STD, random_state=seed), classes=np.unique(y))
         return maps(box, X, y, [panel("regions", model.regions(places)),

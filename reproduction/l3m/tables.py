@@ -124,7 +124,7 @@ def learner(row: Row, X: Any, knobs: Any, k: int, seed: int) -> Any:
     if row.how == "linear":
         return LinearSVC(C=1 / (factor * norm2), loss=knobs["loss"], random_state=seed)
     return L3MClassifier(REGIONS, solver=row.how, alpha=factor * norm2 / n, random_state=seed,
-                         **knobs)  # fmt: skip
+                         **knobs, standardize=False)  # fmt: skip
 
 
 def fold_errors(row: Row, X: Any, y: Any, fold: Any, case: Case, ks: Any) -> list[float]:
@@ -201,7 +201,7 @@ def by_training_error(problem: Problem, key: str, cache: Cache) -> Any:
         start = time.process_time()
         model = L3MClassifier(REGIONS, solver="convex", loss="hinge", alpha=alpha, margin=margin,
                               n_restarts=draws, tol=tol, max_iter=rounds,
-                              random_state=0)  # fmt: skip
+                              random_state=0, standardize=False)  # fmt: skip
         model.fit(A, problem.y)
         errors = [100 * (1 - model.score(*rows)) for rows in ((A, problem.y), (B, problem.y_test))]
         return [*errors, time.process_time() - start]

@@ -47,7 +47,19 @@ def training_sequence(cache: Cache) -> dict[str, Any]:
 
     def compute() -> dict[str, Any]:
         fits = (
-            (k, ML3Classifier(2, p=1, metric=None, max_iter=k, average=1, tol=0, random_state=0))
+            (
+                k,
+                ML3Classifier(
+                    2,
+                    p=1,
+                    metric=None,
+                    max_iter=k,
+                    average=1,
+                    tol=0,
+                    random_state=0,
+                    standardize=False,
+                ),
+            )
             for k in SEQUENCE
         )
         panels = [coloured(m.fit(X, y), X, y, points, f"after {k} epochs") for k, m in fits]
@@ -64,7 +76,12 @@ def by_exponent(cache: Cache) -> dict[str, Any]:
 
     def compute() -> dict[str, Any]:
         fits = (
-            (p, ML3Classifier(5, p=p, metric=None, max_iter=60, tol=1e-4, random_state=0).fit(X, y))
+            (
+                p,
+                ML3Classifier(
+                    5, p=p, metric=None, max_iter=60, tol=1e-4, random_state=0, standardize=False
+                ).fit(X, y),
+            )
             for p in (1, 2, 1000)
         )
         return maps(box, X, y, [coloured(m, X, y, points, f"p = {p}") for p, m in fits])

@@ -104,10 +104,12 @@ class System:
         how, seed, epochs, strength = self.row.how, self.seed, self.row.epochs, factor * self.unit
         if how == "ml3":
             return ML3Classifier(self.m, alpha=strength / self.n, max_iter=epochs, tol=1e-4,
-                                 metric=None, round_rows=None, random_state=seed)  # fmt: skip
+                                 metric=None, round_rows=None, standardize=False,
+                                 random_state=seed)  # fmt: skip
         if how == "l-mkl":
             return LMKLClassifier(self.m, alpha=strength / self.n, max_iter=epochs, tol=1e-4,
-                                  calibrate=False, random_state=seed)  # fmt: skip
+                                  calibrate=False, standardize=False,
+                                  random_state=seed)  # fmt: skip
         if how == "kernel":
             return SVC(C=1 / factor, gamma=self.gamma, cache_size=1000, max_iter=1_000_000)
         if how == "linear":

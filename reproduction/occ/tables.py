@@ -172,7 +172,7 @@ class System:
         options = ({"max_iter": passes} if self.how == "peg" else {}) | LEARNERS[self.how]
         coding = FrozenEstimator(self.coding)
         return LLSVMClassifier(coding, loss=self.loss, alpha=alpha_n / self.n,
-                               random_state=self.seed, **options)  # fmt: skip
+                               random_state=self.seed, **options, standardize=False)  # fmt: skip
 
 
 def passes_of(n: int) -> int:

@@ -73,7 +73,7 @@ def resident_mb() -> float:
 def model_of(system: str, X: Any, y: Any, choice: dict[str, Any]) -> Any:
     """Return an unfitted model; `X` are the first rows of the stream."""
     if system == "ML3":
-        return ML3Classifier(N_MODELS, random_state=0)
+        return ML3Classifier(N_MODELS, random_state=0, standardize=False)
     made = System(ROWS[system], "mnist", X, y, choice["knobs"], 0)
     return made.learner(1.0, alpha="auto")
 

@@ -138,20 +138,23 @@ class System:
             return LinearSVC(C=C, dual=True, random_state=seed)
         if self.how == "svm-knn":
             n_neighbors = self.knobs["n_neighbors"]
-            return SVMKNNClassifier(n_neighbors, alpha=factor * self.unit / n_neighbors)
+            alpha = factor * self.unit / n_neighbors
+            return SVMKNNClassifier(n_neighbors, alpha=alpha, standardize=False)
         if self.how in ("csvm", "ldkl"):
             kind = CSVMClassifier if self.how == "csvm" else LDKLClassifier
             return kind(**self.knobs, alpha=alpha, max_iter=self.passes, calibrate=False,
                         random_state=seed)  # fmt: skip
         common = {"alpha": alpha, "random_state": seed, "tol": 1e-4, "max_iter": self.passes}
         if self.how == "llsvm":
-            return LLSVMClassifier(FrozenEstimator(self.coding), **common | changed)
+            return LLSVMClassifier(
+                FrozenEstimator(self.coding), **common | changed, standardize=False
+            )
         weights = "constant" if self.how == "sapl lcc" else "linear"
         start, k = self.coding.anchors_, self.coding.n_neighbors
         return SAPLClassifier(
             len(start), k, anchors=start, weights=weights, bandwidth=self.coding.bandwidth_,
             anchor_lr=self.knobs["anchor_lr"], metric=None, **common | changed,
-        )  # fmt: skip
+        standardize=False)  # fmt: skip
 
     def seen(self, X: Any) -> Any:
         """Return what the learner sees."""

@@ -8,7 +8,7 @@ The gate is learned with the models. It is the coder of the compiled descent.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba.extending import overload
@@ -123,6 +123,9 @@ def _average_gate(coder, n):
 class GatedModels(DescentModels):
     """Two local models and their gate."""
 
+    units: ClassVar[dict[str, int]] = {"local_coef": 1, "gate_coef": 1}
+    constants: ClassVar[dict[str, str]] = DescentModels.constants | {"gate_intercept": "gate_coef"}
+
     gate_coef: Annotated[NDArray[Any], Shape("d")]
     gate_intercept: float
 
@@ -195,6 +198,7 @@ class TwoGatesClassifier(LocallyLinearClassifier):
         gate_lr: float = 0.1,
         loss: str = "hinge",
         alpha: float | str = "auto",
+        standardize: bool = True,
         max_iter: int = 100,
         tol: float = 1e-3,
         n_iter_no_change: int = 5,
@@ -210,6 +214,7 @@ class TwoGatesClassifier(LocallyLinearClassifier):
         self.gate_lr = gate_lr
         self.loss = loss
         self.alpha = alpha
+        self.standardize = standardize
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
@@ -236,14 +241,18 @@ class TwoGatesClassifier(LocallyLinearClassifier):
     def _solver(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> SGD:
         """Return the descent at its start, or where the fit before ended."""
         if continued:
-            gate = LearnedGate(self.gate_coef_, self.gate_intercept_, self.gate_lr)
+            gate = LearnedGate(self._learned.gate_coef, self._learned.gate_intercept, self.gate_lr)
         else:
             v = rng.standard_normal(rows.X.shape[1]).astype(rows.X.dtype)
             gate = LearnedGate(v, 0.0, self.gate_lr)
         settings = settings_of(self, 1.0, len(rows.y), Intercepts(local=True, extra=False))
         n_scorers = 1 if len(self.classes_) == 2 else len(self.classes_)
         solver = SGD(rows.X, n_scorers, 2, settings, gate)
-        return solver.set_models(self.local_coef_, self.local_intercept_) if continued else solver
+        return (
+            solver.set_models(self._learned.local_coef, self._learned.local_intercept)
+            if continued
+            else solver
+        )
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> SGDFit:
         solver = self._solver(rows, rng, continued=continued)
@@ -258,10 +267,12 @@ class TwoGatesClassifier(LocallyLinearClassifier):
         continued = self._is_fitted()
         solver = self._solver(rows, rng, continued=continued)
         stream = SGDStream(solver, rng, Views(coding=None, linear=True))
-        return stream.follow(self.alpha_, self.t_) if continued else stream
+        return stream.follow(self._learned.alpha, self._learned.t) if continued else stream
 
     def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
-        return coded_scores(X, self._codes(X), self.local_coef_, self.local_intercept_)
+        return coded_scores(
+            X, self._codes(X), self._learned.local_coef, self._learned.local_intercept
+        )
 
     def _codes(self, X: Any) -> sparse.csr_matrix:
-        return gate_codes(X, self.gate_coef_, self.gate_intercept_)
+        return gate_codes(X, self._learned.gate_coef, self._learned.gate_intercept)

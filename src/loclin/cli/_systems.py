@@ -109,6 +109,8 @@ class System:
         classifier = self.build(seed, **self.resolve(drawn, shape))
         if self.baseline or (self.tree and not shape.sparse):
             return classifier
+        if "standardize" in classifier.get_params(deep=False):  # the scaler in front does it
+            classifier.set_params(standardize=False)
         if self.tree:
             return make_pipeline(FunctionTransformer(_to_dense, accept_sparse=True), classifier)
         return make_pipeline(MaxAbsScaler() if shape.sparse else StandardScaler(), classifier)

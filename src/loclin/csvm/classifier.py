@@ -31,6 +31,7 @@ from loclin.engine.sgd import SGD, SGDStream, mean_squared_feature_norm
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.features import PLAIN
 from loclin.fitting.rows import settings_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import DUAL_TRIAL, Trial
@@ -59,8 +60,6 @@ class CSVMClassifier(LocallyLinearClassifier):
     one linear SVM on long vectors, x over the square root of lambda beside x in the block of its
     cluster; they are never formed. Dual coordinate descent solves it to a duality gap.
 
-    Features should have comparable scales: put a ``StandardScaler`` or a ``Normalizer`` in front.
-
     Parameters
     ----------
     n_clusters : int or None, default=None
@@ -80,6 +79,10 @@ class CSVMClassifier(LocallyLinearClassifier):
         over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64,
         whichever has the least log loss on rows held out of short fits. The chosen value is
         `alpha_`.
+    standardize : bool, default=True
+        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
+        Sparse rows are divided only, and not even that where all have one length, as those of
+        texts. Attributes and explanations are of the features as given: units do not matter.
     max_iter : int, default=1000
         Most passes over the rows.
     tol : float, default=1e-2
@@ -172,6 +175,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         loss: str = "hinge",
         multi_class: str = "ovr",
         alpha: float | str = "auto",
+        standardize: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-2,
         n_iter_no_change: int = 5,
@@ -190,6 +194,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         self.loss = loss
         self.multi_class = multi_class
         self.alpha = alpha
+        self.standardize = standardize
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
@@ -239,7 +244,7 @@ class CSVMClassifier(LocallyLinearClassifier):
             centers = self._learned.cluster_centers
         else:
             centers = self._find_centers(rows.X, np.random.default_rng(self._seed()))
-        return DUAL_TRIAL._replace(parameters={"centers": centers})
+        return DUAL_TRIAL._replace(parameters={"centers": centers, "_features": PLAIN})
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         views = self._long_vectors(rows, rng, continued)
@@ -290,7 +295,8 @@ class CSVMClassifier(LocallyLinearClassifier):
                     f"centers has shape {centers.shape}; X has {X.shape[1]} features, so centers "
                     f"must have the shape (n_clusters, {X.shape[1]})."
                 )
-            return np.asarray(centers * X.dtype.type(self._multiplier))
+            seen = self._features.of_matrix(centers)
+            return np.asarray(seen * X.dtype.type(self._multiplier))
         n_clusters = self.n_clusters or min(_CLUSTERS, max(1, X.shape[0] // _ROWS))
         seed = int(rng.integers(2**31 - 1))
         centers = distinct_centres(X, min(int(n_clusters), X.shape[0]), seed)

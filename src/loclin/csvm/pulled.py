@@ -29,6 +29,9 @@ class ClusterModels(LocalModels):
     """Models of the clusters, the one they are pulled to, and the clusters' centres."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "global_coef": 1, "cluster_centers": -1}
+    constants: ClassVar[dict[str, str]] = LocalModels.constants | {
+        "global_intercept": "global_coef",
+    }
 
     cluster_centers: Annotated[Floats, Shape("k d")]  # k = m
     global_coef: Annotated[Floats, Shape("s d")]

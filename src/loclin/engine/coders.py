@@ -124,7 +124,7 @@ class Coder(ABC):
     """Attributes that it learns, in the order of `current`."""
 
     moving: ClassVar[tuple[tuple[str, int], ...]] = ()
-    """These, with their power of the features' unit; only where the metric of a stream may move."""
+    """These, with their power of the features' unit; only where the units of a stream may move."""
 
     pace: float = 1.0
     """Rows that each row counts as, as far as falling steps go."""

@@ -178,6 +178,7 @@ class LearnedOutputs(Coder):
 
     scores_all_models = False
     learned = ("U", "c")
+    moving = (("U", 1), ("c", 0))
     U: Annotated[Floats, Shape("o d", looped=True)]
     c: Annotated[Floats, Shape("o", looped=True)]
     history: Annotated[Floats, Shape("o", np.float64, looped=True)]

@@ -5,15 +5,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from loclin.engine.data import Floats, Rows
 from loclin.engine.shapes import Shape
 
-Change = Callable[[Any, int], Any]
-"""A field in other units of the features, by the field and its power of them (`units`)."""
+
+class Change(NamedTuple):
+    """A change of the units of the features, and of their origin.
+
+    Parameters
+    ----------
+    of_field : callable
+        A field in the new units, by the field and its power of them (`FittedModel.units`).
+    added : callable or None
+        What constants of linear functions gain, (...), by the coefficients before, (..., d).
+    """
+
+    of_field: Callable[[Any, int], Any]
+    added: Callable[[Floats], Floats] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +37,9 @@ class FittedModel:
 
     units: ClassVar[dict[str, int]] = {}
     """Fields that change with the unit of the features: the power of ``1 / unit`` they have."""
+
+    constants: ClassVar[dict[str, str]] = {}
+    """Fields that are constants of linear functions, and the field of their coefficients."""
 
     intercept: Annotated[Floats, Shape("s")]
 
@@ -39,6 +54,7 @@ class LocalModels(FittedModel):
     """Local models of every scorer, and the L2 strength they were learned with."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1}
+    constants: ClassVar[dict[str, str]] = {"local_intercept": "local_coef"}
 
     local_coef: Annotated[Floats, Shape("s m d", constant=True)]
     local_intercept: Annotated[Floats, Shape("s m")]

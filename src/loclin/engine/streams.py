@@ -73,13 +73,21 @@ class Stream(StreamProcedure):
 
     def remap(self, change: Change) -> None:
         """Go on in other units of the features."""
-        solver, moving = self.solver, self.solver.moving()
+        moving = self.solver.moving()
+        self._change(moving, change)
         means = zip(self.mean or (), (power for _, power in moving), strict=False)
-        for value, power in (*moving, *means):
+        self._change(list(means), change)
+
+    def _change(self, moving: list[tuple[Floats, int]], change: Change) -> None:
+        """Change arrays in place; those after coefficients are constants of the same functions."""
+        of_models = self.solver.is_sparse, self.solver.n_models
+        for k, (value, power) in enumerate(moving):
             if power == 0:
                 continue
-            fields = as_models(value, solver.is_sparse, solver.n_models) if power == 1 else value
-            fields[:] = change(fields, power)
+            fields = as_models(value, *of_models) if k == 0 else value
+            if power == 1 and change.added is not None:
+                moving[k + 1][0][:] += change.added(fields).ravel()
+            fields[:] = change.of_field(fields, power)
 
     def enter(self, X: Matrix, mean_squared_norm: float, alpha: float | None,
               constant: float = 0.0) -> None:  # fmt: skip

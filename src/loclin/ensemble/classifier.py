@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Self
 
@@ -35,6 +34,7 @@ from loclin.fitting.checks import (
     read_labelled_rows,
     read_rows,
 )
+from loclin.fitting.features import PLAIN, standardized
 from loclin.fitting.probability import (
     StreamedTemperature,
     log_losses,
@@ -73,8 +73,6 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     members' models side by side and their codes times share / unit: `local_model` stays exact.
     Members that share one frozen coding are merged into one, whose models are the mean of theirs.
 
-    Features should have comparable scales: put a ``StandardScaler`` in front.
-
     Parameters
     ----------
     estimators : list of classifiers or None, default=None
@@ -87,6 +85,11 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         count the same: on a stream, and where a class has fewer rows than there are folds.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
+    standardize : bool, default=True
+        Centre the features, and divide them by their standard deviations, once for all members.
+        Sparse rows are divided only, and not even that where all have one length. Attributes and
+        explanations are of the features as given; the members see those that are standardized. On a
+        stream each member does it for itself.
     early_stopping : bool, default=False
         Hold out rows from all members, and stop adding members, one of each kind at a time, when
         the log loss there has not fallen by `tol` of itself for `n_iter_no_change` times. For many
@@ -161,6 +164,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         estimators: list[Any] | None = None,
         *,
         n_folds: int = 5,
+        standardize: bool = True,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         tol: float = 1e-3,
@@ -171,6 +175,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     ) -> None:
         self.estimators = estimators
         self.n_folds = n_folds
+        self.standardize = standardize
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.tol = tol
@@ -214,10 +219,12 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         weights *= counted(self.estimators, classes, labels, weights, rows)[labels]
         rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
         self.classes_, labels = that_occur(classes, labels)
+        every = Rows(rows, labels, weights, np.arange(len(labels)))
+        self._features = standardized(every) if self.standardize else PLAIN
+        rows = self._features.of_matrix(rows)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if self.early_stopping:
-            every = Rows(rows, labels, weights, np.arange(len(labels)))
-            _, watched = hold_out(every, self.validation_fraction, seed)
+            _, watched = hold_out(every._replace(X=rows), self.validation_fraction, seed)
             kept = np.ones(len(labels), bool)
             kept[watched.origin] = False
             rows, labels, weights = rows[kept], labels[kept], weights[kept]
@@ -228,8 +235,12 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         context = self._init_callback_context(max_subtasks=len(jobs), sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self)
 
+        as_given = self.standardize or self.estimators is None  # the ensemble does it
+
         def fit_member(fold: int, kind: int) -> Any:
-            member = unfitted_member(kinds[kind], kind, fold, seed, self.classes_)
+            member = unfitted_member(
+                kinds[kind], kind, fold, seed, self.classes_, as_given=as_given
+            )
             kept = folds != fold
             given = None if sample_weight is None else weights[kept]
             task = context.subcontext(task_name="member", task_id=fold * len(kinds) + kind)
@@ -297,14 +308,17 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         if first:
             kinds = kinds_of(self.estimators, rows, None)
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            as_given = not self.standardize and self.estimators is None
             self.members_ = [
-                unfitted_member(one, kind, fold, seed, self.classes_)
+                unfitted_member(one, kind, fold, seed, self.classes_, as_given=as_given)
                 for kind, one in enumerate(kinds) for fold in range(self.n_folds)
             ]  # fmt: skip
             self.shares_, self.units_ = np.full(len(kinds), 1 / len(kinds)), np.ones(len(kinds))
             self.temperature_, self.smoothing_ = 1.0, smoothing_of(len(labels))
             self._streamed = StreamedTemperature(n_rows=len(labels))
+            self._features = PLAIN
         else:
+            rows = self._features.of_matrix(rows)
             self._watch(rows, labels, weights)
 
         def learn(member: Any) -> Any:
@@ -357,17 +371,18 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
             of_member = member.local_model(rows)
             coef = coef + rows.dtype.type(factor) * of_member[0]
             intercept = intercept + rows.dtype.type(factor) * of_member[1]
-        return np.asarray(coef), np.asarray(intercept)
+        coef = np.asarray(self._features.back(coef, 1))
+        return coef, self._features.constants(np.asarray(intercept), coef)
 
     @property
     def local_coef_(self) -> Floats:
         """The members' linear models side by side."""
-        return self._side_by_side("local_coef_")
+        return np.asarray(self._features.back(self._side_by_side("local_coef_"), 1))
 
     @property
     def local_intercept_(self) -> Floats:
         """Their intercepts."""
-        return self._side_by_side("local_intercept_")
+        return self._features.constants(self._side_by_side("local_intercept_"), self.local_coef_)
 
     @property
     def intercept_(self) -> Floats:
@@ -385,6 +400,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         check_number("tol", self.tol, low=0, open_high=True)
         check_number("n_iter_no_change", self.n_iter_no_change, Integral, low=1)
         check_flag("early_stopping", self.early_stopping)
+        check_flag("standardize", self.standardize)
         check_n_jobs(self.n_jobs)
         check_kinds(self.estimators)
 
@@ -478,18 +494,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         return scores
 
     def _terms(self) -> tuple[Term, ...]:
-        return terms_of(self._factors())
-
-    def _factors(self) -> Iterator[tuple[Any, float]]:
-        """Yield members that count, and what their scores are multiplied by."""
-        for members, share, unit in zip(self._by_kind(), self.shares_, self.units_, strict=True):
-            if share > 0:
-                yield from ((member, float(share / (unit * len(members)))) for member in members)
-
-    def _by_kind(self) -> list[list[Any]]:
-        members, n_kinds = iter(self.members_), len(self.shares_)
-        numbers = self._n_each or [len(self.members_) // n_kinds] * n_kinds
-        return [list(islice(members, n)) for n in numbers]
+        return terms_of(self._factors(), self._features)
 
     def _by_scorer(self, part: Floats) -> Floats:
         """One scorer for each class: where two classes have one, the first class's is zero."""
@@ -504,4 +509,5 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
 
     def _validate_new(self, X: Any) -> Any:
         check_is_fitted(self, "members_")
-        return read_rows(self, X, reset=False, dtype=self.members_[0].local_coef_.dtype)
+        dtype = self.members_[0]._learned.local_coef.dtype
+        return self._features.of_matrix(read_rows(self, X, reset=False, dtype=dtype))

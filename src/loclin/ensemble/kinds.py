@@ -101,12 +101,17 @@ def kinds_of(estimators: Any, rows: Matrix, weights: Floats | None, seed: int = 
     return kinds
 
 
-def unfitted_member(kind: Any, number: int, fold: int, seed: int, classes: NDArray[Any]) -> Any:
+def unfitted_member(
+    kind: Any, number: int, fold: int, seed: int, classes: NDArray[Any], *, as_given: bool = False
+) -> Any:
     """Return an unfitted member, with a seed of its own where its kind has none.
 
-    Of classes that have no weight, whose rows are left out before, it knows nothing.
+    Of classes that have no weight, whose rows are left out before, it knows nothing. With
+    `as_given` it takes the rows as they are.
     """
     member, known = clone(kind), classes.tolist()
+    if as_given and "standardize" in member.get_params(deep=False):
+        member.set_params(standardize=False)
     if isinstance(member.class_weight, dict):
         given = member.class_weight.items()
         member.set_params(class_weight={label: w for label, w in given if label in known})

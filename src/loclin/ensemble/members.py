@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from loclin.engine.data import Floats, is_sparse
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.consistent import wrong_with_classes
+from loclin.fitting.features import PLAIN, FeatureMap
 from loclin.fitting.probability import StreamedTemperature
 from loclin.portable.describing import describe
 from loclin.portable.words import Term
@@ -25,9 +27,21 @@ class Members:
     shares_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
     units_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
     validation_losses_: list[float]
+    _features: FeatureMap = PLAIN  # of the rows, to those that members see
     _streamed: StreamedTemperature = StreamedTemperature()
     _n_seen: int = 0
     _n_each: list[int] | None = None  # members of each kind; None: as many of each
+
+    def _factors(self) -> Iterator[tuple[Any, float]]:
+        """Yield members that count, and what their scores are multiplied by."""
+        for members, share, unit in zip(self._by_kind(), self.shares_, self.units_, strict=True):
+            if share > 0:
+                yield from ((member, float(share / (unit * len(members)))) for member in members)
+
+    def _by_kind(self) -> list[list[Any]]:
+        members, n_kinds = iter(self.members_), len(self.shares_)
+        numbers = self._n_each or [len(self.members_) // n_kinds] * n_kinds
+        return [list(islice(members, n)) for n in numbers]
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         if not hasattr(self, "members_"):
@@ -57,10 +71,10 @@ def weights_of(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int) 
     return np.concatenate(codes, axis=2)
 
 
-def terms_of(factors: Iterable[tuple[Any, float]]) -> tuple[Term, ...]:
-    """Return the terms of all members, times their factors."""
+def terms_of(factors: Iterable[tuple[Any, float]], features: FeatureMap) -> tuple[Term, ...]:
+    """Return the terms of all members, times their factors, of rows that are mapped first."""
     return tuple(
-        replace(term, factor=factor * term.factor)
+        replace(term, factor=factor * term.factor).behind(features.centre, features.scale)
         for member, factor in factors
         for term in describe(member).terms
     )

@@ -27,12 +27,13 @@ from loclin.engine.shapes import Shape
 from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
-from loclin.fitting.checks import check_feature_scale, read_labelled_rows, read_rows
+from loclin.fitting.checks import read_labelled_rows, read_rows
 from loclin.fitting.iterations import EndOfRounds, accuracy_with, check_learned, warn_of_end
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
 from loclin.fitting.metric import StreamedMetric, chosen_metric, move_metric
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh, weighed
 from loclin.fitting.scored import Scored
+from loclin.fitting.standardized import Standardized
 from loclin.fitting.stored import Stored, go_on, so_far
 from loclin.fitting.strength import chosen_factor
 from loclin.fitting.targets import (
@@ -58,7 +59,7 @@ def _can_stream(classifier: LocallyLinearClassifier) -> bool:
     return True
 
 
-class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
+class LocallyLinearClassifier(CallbackSupportMixin, Scored, Standardized, Stored, ABC):
     """Abstract locally linear classifier.
 
     A model supplies the checks of its parameters, where its procedures start, its scores and its
@@ -82,7 +83,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
     _root: Annotated[Floats | None, Shape("d | d d")] = None  # of the metric
     _learns_codes = False  # along with the models? else the coding stays as it was fitted
     _streamed_metric: StreamedMetric | None = None
-    _largest: float = 0.0  # feature of the rows of a fit, or of a stream so far
     _mean_weight: RunningMean = RunningMean()  # of the rows of a stream
     _strength_name = "alpha"  # the parameter that "auto" leaves to held-out rows
     _factor: float = 1.0  # on the rule for it, chosen in the fit
@@ -158,10 +158,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         self._multilabel = has_several(target, self._multilabel if continued else None)
         self.classes_, rows = weighed(data, target, self.class_weight, sample_weight)
         check_same_classes(self.classes_, old_classes)
-        rows = self._in_scale(rows, goes_on=continued)
-        self._stream, self._mean_weight = None, RunningMean()
+        if not continued:
+            self._features = self._standardized(rows)
+        rows = self._seen(rows, goes_on=continued)
+        self._stream, self._moments, self._mean_weight = None, None, RunningMean()
         rng = deepcopy(self._unfinished) or self._generator()
-        del data, target
+        del target
         if not continued:
             self._factor = chosen_factor(self, rows, self._seed())
             self.__dict__.update(chosen_metric(self, rows))
@@ -171,7 +173,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
                 self._split_seed = self._seed()
             rows, held_out = hold_out(rows, self.validation_fraction, self._split_seed)
         seen = {
-            "X": rows.X,
+            "X": lambda: data if rows.origin is None else data[rows.origin],
             "y": lambda: rows.y if self._multilabel else self.classes_[rows.y],
             "metadata": {"sample_weight": None if sample_weight is None else rows.weights},
         }
@@ -235,7 +237,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
             self._mean_weight = self._mean_weight.after(rows.weights)
             rows = self._mean_weight.of_mean_1(rows)
         if len(rows.y):
-            self._learn(self._in_scale(rows, goes_on=not first))
+            self._learn(rows)
         return self
 
     @snapshot
@@ -271,11 +273,11 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         coef : ndarray of shape (n_samples, n_features) or (n_samples, n_classes, n_features)
         intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        codes = self._codes(self._validate_new(X))
-        coef, intercept = combine_models(
-            codes, self._learned.local_coef, self._learned.local_intercept
-        )
-        return self._decisions(coef), self._decisions(intercept + self._learned.intercept)
+        learned, codes = self._learned, self._codes(self._validate_new(X))
+        coef, intercept = combine_models(codes, learned.local_coef, learned.local_intercept)
+        coef = self._features.back(self._decisions(coef), 1)
+        intercept = self._decisions(intercept + learned.intercept)
+        return coef, self._features.constants(intercept, coef)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -294,18 +296,11 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
         X, y = read_labelled_rows(self, X, y, reset=reset, multi_output=self._takes_indicator)
         return X, labels_or_indicator(y) if self._takes_indicator else y
 
-    def _in_scale(self, rows: Rows, *, goes_on: bool) -> Rows:
-        """Check the scale of the features; return rows of the type of what goes on."""
-        self._largest = check_feature_scale(rows.X, self._largest if goes_on else 0.0)
-        if not goes_on:
-            return rows
-        dtype, (X, _, weights, _) = self._learned.local_coef.dtype, rows
-        return rows._replace(X=X.astype(dtype, copy=False), weights=weights.astype(dtype))
-
     def _validate_new(self, X: Any, finite: bool = True) -> Any:
         check_is_fitted(self, "intercept_")
         dtype = self._learned.local_coef.dtype
-        return read_rows(self, X, reset=False, dtype=dtype, ensure_all_finite=finite)
+        rows = read_rows(self, X, reset=False, dtype=dtype, ensure_all_finite=finite)
+        return self._features.of_matrix(rows)
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         """Score of every scorer, of rows that are checked."""
@@ -376,12 +371,18 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Stored, ABC):
 
     def _learn(self, rows: Rows) -> None:
         """Learn from rows of a stream, on a copy of what the calls before have left."""
+        given, goes_on = rows, self._is_fitted()
+        if not goes_on:
+            self._begin_moments(rows)
+        rows = self._seen(given, goes_on=goes_on)
         before = self._calibrated_by(rows)
         if self._stream is None:
             with _overflow_is_checked():
                 self._stream = self._begin_stream(rows)
         else:
             self._stream = deepcopy(self._stream)
+            if self._features_moved(self._stream, given):
+                rows = self._seen(given, goes_on=True)
             if self._learns_codes:
                 move_metric(self, rows)
         stream = self._stream

@@ -189,5 +189,5 @@ def check_shared_parameters(model: Any) -> None:
     elif model.metric is not None:
         check_option("metric", model.metric, METRICS, hint=", a rank or None")
     check_n_jobs(model.n_jobs)
-    for name in ("calibrate", "early_stopping", "warm_start"):
+    for name in ("calibrate", "early_stopping", "standardize", "warm_start"):
         check_flag(name, getattr(model, name))

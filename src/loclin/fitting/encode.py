@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -54,6 +54,23 @@ def fitted_coding(coding: Any, X: Matrix, y: Labels, rng: np.random.Generator) -
             "these features, or give it unfitted."
         )
     return coding
+
+
+def seen_by(coding: Any, seen: Callable[[Floats], Floats]) -> Any:
+    """Return the coding with anchors that it, or a coding inside it, is given as models see them.
+
+    Parameters
+    ----------
+    coding : transformer
+    seen : callable
+        From points as they are given to points as the models see them.
+    """
+    given = {
+        name: seen(np.asarray(value))
+        for name, value in coding.get_params().items()
+        if name.split("__")[-1] == "anchors" and not isinstance(value, str)
+    }
+    return clone(coding).set_params(**given) if given else coding
 
 
 def check_classes(coding: Any, classes: Floats) -> None:

@@ -193,7 +193,9 @@ class Constants(Wrapped):
 
     def remap(self, change: Change) -> None:
         """Go on in other units of the features, of which the constants have none."""
-        self.inner.remap(lambda value, power: value if power == 1 else change(value, power))
+        self.inner.remap(
+            Change(lambda value, power: value if power == 1 else change.of_field(value, power))
+        )
 
     def changed(self, model: LocalModels) -> LocalModels:
         """Return the model with weights of zero."""

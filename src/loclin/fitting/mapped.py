@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
-from loclin.engine.procedure import FittedModel
+from loclin.engine.procedure import Change, FittedModel
 from loclin.engine.shapes import Shape
 from loclin.fitting.iterations import Wrapped
 
@@ -134,7 +134,21 @@ class Mapped(Wrapped):
     def move(self, linear_map: LinearMap) -> None:
         """Go on with a stream under another map."""
         before, self.linear_map = self.linear_map, linear_map
-        self.inner.remap(lambda value, power: linear_map.of_field(before.back(value, power), power))
+        self.inner.remap(
+            Change(lambda value, power: linear_map.of_field(before.back(value, power), power))
+        )
+
+    def remap(self, change: Change) -> None:
+        """Go on in other units of the features that are mapped."""
+        seen, added = self.linear_map, change.added
+        self.inner.remap(
+            Change(
+                lambda value, power: seen.of_field(
+                    change.of_field(seen.back(value, power), power), power
+                ),
+                None if added is None else lambda coef: added(seen.back(coef, 1)),
+            )
+        )
 
     def seen(self, rows: Rows) -> Rows:
         """Return the rows mapped."""

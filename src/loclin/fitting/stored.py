@@ -15,6 +15,7 @@ from loclin.engine.shapes import Shape
 from loclin.fitting.begun import Begun
 from loclin.fitting.checks import check_shared_parameters
 from loclin.fitting.consistent import wrong_with
+from loclin.fitting.features import FeatureMap
 from loclin.fitting.iterations import Plateau, end_of
 
 
@@ -30,6 +31,7 @@ class Stored(Begun):
     objective_: list[float]
     validation_scores_: list[float]
     _fitted_models: ClassVar[tuple[type[FittedModel], ...]] = (LocalModels,)  # that it may have
+    _features: FeatureMap
     _learned: Any = None  # one of `_fitted_models`, of the rows as the model sees them
     _kept: Any = None  # what a fit that goes on needs besides the attributes
     _stream: StreamProcedure | None = None
@@ -45,18 +47,20 @@ class Stored(Begun):
     def __init_subclass__(cls) -> None:
         """Let fields of what is learned be read as attributes of the classifier."""
         super().__init_subclass__()
-        for name in {name for models in cls._fitted_models for name in models.names()}:
+        own = {name for models in cls._fitted_models for name in models.names()}
+        for name in own | {"local_coef", "local_intercept"}:
             if not hasattr(cls, f"{name}_"):
                 setattr(cls, f"{name}_", property(partial(cls._field, name=name)))
 
     def _field(self, name: str) -> Any:
-        """Return a field of what was learned."""
-        try:
-            return getattr(self._learned, name)
-        except AttributeError:
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute '{name}_'"
-            ) from None
+        """Return a field of what was learned, of the features as they are given."""
+        if not hasattr(self._learned, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute '{name}_'")
+        value, power = getattr(self._learned, name), self._learned.units.get(name, 0)
+        if power:
+            return self._features.back(value, power)
+        coef = self._learned.constants.get(name)
+        return value if coef is None else self._features.constants(value, self._field(coef))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(with_learned(type(self)._fitted_models, state))

@@ -74,8 +74,6 @@ class L3MClassifier(LocallyLinearClassifier):
 
     with a partition that is soft at first and hard at last; it is far more accurate.
 
-    Features should have comparable scales: put a ``StandardScaler`` in front.
-
     Parameters
     ----------
     n_regions : int, "auto" or None, default=None
@@ -92,6 +90,10 @@ class L3MClassifier(LocallyLinearClassifier):
         "scale" takes 0.02 times the mean of ``||x||^2 + 1`` over n_samples; "auto" multiplies it,
         but for "convex", on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64, whichever has the least log
         loss on rows held out of short fits.
+    standardize : bool, default=True
+        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
+        Sparse rows are divided only, and not even that where all have one length, as those of
+        texts. Attributes and explanations are of the features as given: units do not matter.
     margin : float, default=10.0
         Above 0: the paper's beta. Not used by "refined".
     n_restarts : int or None, default=None
@@ -189,6 +191,7 @@ class L3MClassifier(LocallyLinearClassifier):
         solver: str = "refined",
         loss: str = "logistic",
         alpha: float | str = "auto",
+        standardize: bool = True,
         margin: float = 10.0,
         n_restarts: int | None = None,
         eta0: float = 3.0,
@@ -208,6 +211,7 @@ class L3MClassifier(LocallyLinearClassifier):
         self.solver = solver
         self.loss = loss
         self.alpha = alpha
+        self.standardize = standardize
         self.margin = margin
         self.n_restarts = n_restarts
         self.eta0 = eta0

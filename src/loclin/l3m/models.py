@@ -26,6 +26,9 @@ class PartitionedModels(LocalModels):
     """Local models of the regions of a partition."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "partition_coef": 1}
+    constants: ClassVar[dict[str, str]] = LocalModels.constants | {
+        "partition_intercept": "partition_coef",
+    }
 
     n_regions: Annotated[int, Size("m")]
     partition_coef: Annotated[NDArray[np.floating], Shape("m d")]

@@ -48,8 +48,6 @@ class LDKLClassifier(LocallyLinearClassifier):
     ``(1 +- tanh(hardness (theta_k . x + theta_k0))) / 2``. The hardness grows, until paths are
     hard; from then on gates rest, and the descent is on the risk of the model that predicts.
 
-    Features should have comparable scales: put a ``StandardScaler`` in front.
-
     Parameters
     ----------
     depth : int or "auto", default="auto"
@@ -71,6 +69,10 @@ class LDKLClassifier(LocallyLinearClassifier):
         L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
         over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64,
         whichever has the least log loss on rows held out of short fits.
+    standardize : bool, default=True
+        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
+        Sparse rows are divided only, and not even that where all have one length, as those of
+        texts. Attributes and explanations are of the features as given: units do not matter.
     max_iter : int, default=1000
         Most passes over the rows. With the default `tol` most fits need 30 to 100.
     round_rows : int or None, default=100_000
@@ -148,20 +150,19 @@ class LDKLClassifier(LocallyLinearClassifier):
     Examples
     --------
     >>> from sklearn.model_selection import train_test_split
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
     >>> from loclin import LDKLClassifier
     >>> from loclin.datasets import make_sine
     >>> X, y = make_sine(1000, random_state=0)
     >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    >>> model = make_pipeline(StandardScaler(), LDKLClassifier(depth=3, random_state=0))
-    >>> bool(model.fit(X_train, y_train).score(X_test, y_test) > 0.97)
+    >>> model = LDKLClassifier(depth=3, random_state=0).fit(X_train, y_train)
+    >>> bool(model.score(X_test, y_test) > 0.97)
     True
-    >>> model[-1].local_weights(X_test).nnz // len(X_test)  # nodes on a path
+    >>> model.local_weights(X_test).nnz // len(X_test)  # nodes on a path
     4
     """
 
     _multiplies_features = True
+    _follows_moments = True
     _fits_may_change = frozenset({"annealing", "tree_lr", "tree_penalty"})
     _fitted_models = (TreeModels,)
 
@@ -174,6 +175,7 @@ class LDKLClassifier(LocallyLinearClassifier):
         tree_penalty: float = 1.0,
         loss: str = "hinge",
         alpha: float | str = "auto",
+        standardize: bool = True,
         max_iter: int = 1000,
         round_rows: int | None = 100_000,
         tol: float = 1e-3,
@@ -196,6 +198,7 @@ class LDKLClassifier(LocallyLinearClassifier):
         self.tree_penalty = tree_penalty
         self.loss = loss
         self.alpha = alpha
+        self.standardize = standardize
         self.max_iter = max_iter
         self.round_rows = round_rows
         self.tol = tol

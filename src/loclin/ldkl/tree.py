@@ -41,6 +41,9 @@ class TreeModels(DescentModels):
     """Local models of the nodes, and the tree."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "tree_coef": 1}
+    constants: ClassVar[dict[str, str]] = DescentModels.constants | {
+        "tree_intercept": "tree_coef",
+    }
 
     depth: int
     tree_coef: Annotated[Floats, Shape("m//2+m d")]

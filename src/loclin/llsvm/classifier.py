@@ -30,7 +30,9 @@ from loclin.fitting.encode import (
     check_coding,
     encode,
     fitted_coding,
+    seen_by,
 )
+from loclin.fitting.features import PLAIN
 from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap, in_metric
 from loclin.fitting.rows import rounds_of, settings_of
@@ -55,8 +57,6 @@ class LLSVMClassifier(LocallyLinearClassifier):
 
     one class against the rest (equation 1 of the OCC paper, for each class), or, with
     ``multi_class="crammer_singer"``, with the loss of ``score_{y_i} - max_{y != y_i} score_y``.
-
-    Features should have comparable scales: put a ``StandardScaler`` or a ``Normalizer`` in front.
 
     Parameters
     ----------
@@ -95,6 +95,10 @@ class LLSVMClassifier(LocallyLinearClassifier):
         twentieth fewer for half as much time again, and features that tell nothing do little harm.
         The papers have None. Models stay those of the features as given. A stream keeps the metric
         of its first rows ("auto": none), which its coding is fitted in, or of the fit before.
+    standardize : bool, default=True
+        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
+        Sparse rows are divided only, and not even that where all have one length, as those of
+        texts. Attributes and explanations are of the features as given: units do not matter.
     penalize_intercept : bool, default=True
         Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
         free, for "sgd" only.
@@ -213,6 +217,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
 
     coding_: Any
     _multiplies_features = True
+    _coding_parameter = "coding"
     _fitted_models = (DescentModels, DualModels)
     _kept: list[Annotated[NDArray[np.float64], Shape("n | n s", np.float64)]] | None = None
     _fitted_weights: str | None = None  # of the fit; files of earlier versions have none
@@ -228,6 +233,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         multi_class: str = "ovr",
         alpha: float | str = "auto",
         metric: str | int | None = "auto",
+        standardize: bool = True,
         penalize_intercept: bool = True,
         max_iter: int = 1000,
         round_rows: int | None = 100_000,
@@ -253,6 +259,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         self.multi_class = multi_class
         self.alpha = alpha
         self.metric = metric
+        self.standardize = standardize
         self.penalize_intercept = penalize_intercept
         self.max_iter = max_iter
         self.round_rows = round_rows
@@ -323,7 +330,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
         if self.metric is None:
             return trial._replace(parameters={"coding": FrozenEstimator(coding)})
         anchors = metric.back(coding.anchors_, -1)
-        return trial._replace(parameters={"coding": clone(coding).set_params(anchors=anchors)})
+        known = clone(coding).set_params(anchors=anchors)
+        return trial._replace(parameters={"coding": known, "_features": PLAIN})
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
         whole = self.solver == "dual_cd"
@@ -379,8 +387,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         coding = _default_coding(len(rows.y)) if self.coding is None else self.coding
         labels = self.classes_[rows.y]
         X = LinearMap(1 / self._multiplier).of_matrix(rows.X)
-        if self._root is not None:
-            coding = _in_metric(coding, self._root)
+        coding = seen_by(coding, lambda V: in_metric(self._features.of_points(V), self._root))
         fitted = fitted_coding(coding, X, labels, rng)
         check_classes(fitted, self.classes_)
         self._fitted_weights = self.weights
@@ -440,16 +447,6 @@ class LLSVMClassifier(LocallyLinearClassifier):
     def _codes(self, X: Matrix) -> Matrix:
         codes = encode(self.coding_, in_metric(X, self._root))
         return codes if codes.ndim == 3 else sparse.csr_matrix(codes)
-
-
-def _in_metric(coding: Any, root: Floats) -> Any:
-    """Return the coding with the anchors that it, or a coding inside it, is given in the metric."""
-    given = {
-        name: in_metric(np.asarray(value), root)
-        for name, value in coding.get_params().items()
-        if name.split("__")[-1] == "anchors" and not isinstance(value, str)
-    }
-    return clone(coding).set_params(**given) if given else coding
 
 
 def _default_coding(n_samples: int) -> SoftAssignmentCoding:

@@ -51,8 +51,7 @@ class LMKLClassifier(LocallyLinearClassifier):
         alpha/2 ||W||^2 + sum_i w_i sum_y loss(+-score_y(x_i)) / sum_i w_i
 
     The paper's kernels of other kinds are those of `KernelLMKLClassifier`: their scores are not
-    those of linear models that act at a row. Features should have comparable scales: put a
-    ``StandardScaler`` in front.
+    those of linear models that act at a row.
 
     Parameters
     ----------
@@ -76,6 +75,10 @@ class LMKLClassifier(LocallyLinearClassifier):
         L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
         over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64,
         whichever has the least log loss on rows held out of short fits.
+    standardize : bool, default=True
+        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
+        Sparse rows are divided only, and not even that where all have one length, as those of
+        texts. Attributes and explanations are of the features as given: units do not matter.
     max_iter : int, default=1000
         Most passes over the rows, or steps of the gates.
     round_rows : int or None, default=100_000
@@ -152,6 +155,7 @@ class LMKLClassifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
+    _follows_moments = True
     _fits_may_change = frozenset({"gate_lr"})
     _fitted_models = (GatedModels, AlternatedModels)
 
@@ -164,6 +168,7 @@ class LMKLClassifier(LocallyLinearClassifier):
         gate_lr: float = 1.0,
         loss: str = "hinge",
         alpha: float | str = "auto",
+        standardize: bool = True,
         max_iter: int = 1000,
         round_rows: int | None = 100_000,
         tol: float = 1e-3,
@@ -186,6 +191,7 @@ class LMKLClassifier(LocallyLinearClassifier):
         self.gate_lr = gate_lr
         self.loss = loss
         self.alpha = alpha
+        self.standardize = standardize
         self.max_iter = max_iter
         self.round_rows = round_rows
         self.tol = tol

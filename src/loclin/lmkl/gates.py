@@ -34,6 +34,9 @@ class GatedModels(DescentModels):
     """Local models and their gates, learned together."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "gate_coef": 1}
+    constants: ClassVar[dict[str, str]] = DescentModels.constants | {
+        "gate_intercept": "gate_coef",
+    }
 
     gate_coef: Annotated[Floats, Shape("m d")]
     gate_intercept: Annotated[Floats, Shape("m")]
@@ -45,6 +48,9 @@ class AlternatedModels(DualModels):
     """Local models and their gates, learned in turn."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "gate_coef": 1}
+    constants: ClassVar[dict[str, str]] = DescentModels.constants | {
+        "gate_intercept": "gate_coef",
+    }
 
     gate_coef: Annotated[Floats, Shape("m d")]
     gate_intercept: Annotated[Floats, Shape("m")]

@@ -17,7 +17,7 @@ from loclin.engine.schedule import step_offset
 from loclin.engine.scores import pooled_scores, pooling_codes
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
-from loclin.fitting.encode import check_coding, encode, fitted_coding
+from loclin.fitting.encode import check_coding, encode, fitted_coding, seen_by
 from loclin.fitting.iterations import EndOfRounds
 from loclin.fitting.rows import rounds_of, starting_eta0
 from loclin.fitting.strength import check_strength
@@ -52,8 +52,6 @@ class ML3Classifier(LocallyLinearClassifier):
     freezes the codes of the true classes and takes one pass of stochastic gradient descent over
     the convex problem that is left (equation 13, Algorithm 2).
 
-    Features should have comparable scales: put a ``StandardScaler`` or a ``Normalizer`` in front.
-
     Parameters
     ----------
     n_models : int or None, default=None
@@ -81,6 +79,10 @@ class ML3Classifier(LocallyLinearClassifier):
         features that tell nothing do little harm. The paper has None. Models stay those of the
         features as given. A stream takes the metric of its first rows ("auto": none), and follows
         its gradients whenever the rows seen have doubled; after a fit it keeps the fit's.
+    standardize : bool, default=True
+        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
+        Sparse rows are divided only, and not even that where all have one length, as those of
+        texts. Attributes and explanations are of the features as given: units do not matter.
     loss : {"hinge", "logistic"}, default="hinge"
         Loss of the margin. The paper has the hinge.
     max_iter : int, default=1000
@@ -195,17 +197,17 @@ class ML3Classifier(LocallyLinearClassifier):
     --------
     >>> from sklearn.datasets import load_digits
     >>> from sklearn.model_selection import train_test_split
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
     >>> from loclin import ML3Classifier
     >>> X, y = load_digits(return_X_y=True)
     >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    >>> model = make_pipeline(StandardScaler(), ML3Classifier(random_state=0))
-    >>> bool(model.fit(X_train, y_train).score(X_test, y_test) > 0.97)
+    >>> model = ML3Classifier(random_state=0).fit(X_train, y_train)
+    >>> bool(model.score(X_test, y_test) > 0.97)
     True
     """
 
     _multiplies_features = True
+    _follows_moments = True
+    _coding_parameter = "init"
     _fitted_models = (DescentModels,)
     _learns_codes = True
     _end_of_rounds = EndOfRounds(patience=2)
@@ -218,6 +220,7 @@ class ML3Classifier(LocallyLinearClassifier):
         p: float = 1.5,
         alpha: float | str = "auto",
         metric: str | int | None = "auto",
+        standardize: bool = True,
         loss: str = "hinge",
         max_iter: int = 1000,
         round_rows: int | None = 50_000,
@@ -243,6 +246,7 @@ class ML3Classifier(LocallyLinearClassifier):
         self.p = p
         self.alpha = alpha
         self.metric = metric
+        self.standardize = standardize
         self.loss = loss
         self.max_iter = max_iter
         self.round_rows = round_rows
@@ -341,7 +345,8 @@ class ML3Classifier(LocallyLinearClassifier):
             centres = distinct_centres(X, min(m, X.shape[0]), int(rng.integers(2**31 - 1)))
             return lambda X, rng: cluster_codes(X, centres, m)
         some = rounds.some()
-        coding = fitted_coding(self.init, some.X, self.classes_[some.y], rng)
+        init = seen_by(self.init, self._features.of_points)
+        coding = fitted_coding(init, some.X, self.classes_[some.y], rng)
         n_codes = encode(coding, some.X[:1]).shape[-1]
         if n_codes != m:
             raise ValueError(

@@ -86,7 +86,9 @@ def term_of(model: Any, coder: Coder) -> tuple[Term]:
     elif len(model._learned.local_coef) > 1 and model._learned.local_coef.strides[0] == 0:
         coef = model._learned.local_coef[:1]
     root = vars(model).get("_root")
-    return (Term(coder, coef, model._learned.local_intercept, model._learned.intercept, root),)
+    learned, features = model._learned, model._features
+    term = Term(coder, coef, learned.local_intercept, learned.intercept, root)
+    return (term.behind(features.centre, features.scale),)
 
 
 def _no_words(part: Any) -> str:
@@ -109,9 +111,9 @@ def _of_pipeline(pipeline: Pipeline) -> Description:
         centre = centre + scale * (0.0 if step.mean_ is None or not step.with_mean else step.mean_)
         scale = scale * (1.0 if step.scale_ is None else step.scale_)
     names = getattr(pipeline, "feature_names_in_", None)
+    first = centre if centre.any() else None, None if (scale == 1).all() else scale
     return replace(
         found,
-        centre=centre if centre.any() else None,
-        scale=None if (scale == 1).all() else scale,
+        terms=tuple(term.behind(*first) for term in found.terms),
         feature_names=found.feature_names if names is None else tuple(map(str, names)),
     )

@@ -20,12 +20,11 @@ _BLOCK = 256  # rows that are scored at once
 class Description:
     """What a fitted classifier computes, without the classifier: arrays, numbers and words.
 
-    The row is centred and scaled, ``x = (row - centre) / scale``; each term says its scores; with
-    one scorer the decision is that of the second class, with two scorers of two classes the second
-    less the first; the decisions of all terms, times their factors, are added up. Probabilities are
-    the softmax of decisions over the temperature (of one label of several: the logistic function),
-    of which a share, `smoothing`, is spread evenly. `docs/format.md` has it all for a reader in
-    another language.
+    Each term says its scores; with one scorer the decision is that of the second class, with two
+    scorers of two classes the second less the first; the decisions of all terms, times their
+    factors, are added up. Probabilities are the softmax of decisions over the temperature (of one
+    label of several: the logistic function), of which a share, `smoothing`, is spread evenly.
+    `docs/format.md` has it all for a reader in another language.
 
     Parameters
     ----------
@@ -39,8 +38,6 @@ class Description:
         One for each label where a row may have several; None where there are no probabilities.
     smoothing : float
     feature_names : tuple of str or None
-    centre, scale : ndarray of shape (n_features,) or None
-        None leaves the rows as they are.
     """
 
     terms: tuple[Term, ...]
@@ -50,8 +47,6 @@ class Description:
     temperature: Any = None
     smoothing: float = 0.0
     feature_names: tuple[str, ...] | None = None
-    centre: Array | None = None
-    scale: Array | None = None
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Scores of the rows: (n,) for two classes (positive for the second), else (n, c).
@@ -106,14 +101,12 @@ class Description:
         coef : ndarray of shape (n, n_features) or (n, c, n_features)
         intercept : ndarray of shape (n,) or (n, c)
         """
-        rows = self._scaled(self._rows(X))
+        rows = self._rows(X)
         parts = [(term.factor, local_models(term, rows)) for term in self.terms]
         coef, intercept = (
             np.sum([factor * self._by_class(models[k]) for factor, models in parts], axis=0)
             for k in (0, 1)
         )
-        coef = coef if self.scale is None else coef / self.scale
-        intercept = intercept if self.centre is None else intercept - coef @ self.centre
         return coef, intercept
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,14 +151,8 @@ class Description:
         for first in range(0, len(rows), _BLOCK):
             yield rows[first : first + _BLOCK]
 
-    def _scaled(self, rows: Array) -> Array:
-        """Return the rows as the terms see them: the mean comes first, where it is large."""
-        rows = rows if self.centre is None else rows - self.centre
-        return rows if self.scale is None else rows / self.scale
-
     def _decisions(self, rows: Array) -> Array:
-        seen = self._scaled(rows)
-        parts = (term.factor * self._by_class(scores_of(term, seen)) for term in self.terms)
+        parts = (term.factor * self._by_class(scores_of(term, rows)) for term in self.terms)
         return np.asarray(sum(parts))
 
     def _by_class(self, by_scorer: Array) -> Array:

@@ -18,6 +18,12 @@ from loclin.portable.words import (
 )
 
 
+def seen_by(term: Term, rows: Array) -> Array:
+    """Return the rows as the term sees them: the mean comes first, where it is large."""
+    rows = rows if term.centre is None else rows - term.centre
+    return rows if term.scale is None else rows / term.scale
+
+
 def responses_of(term: Term, X: Array) -> Array:
     """Return ``w_j . x + b_j`` of all models, (n, s, m)."""
     intercept = np.asarray(term.intercept, float)
@@ -122,18 +128,21 @@ def along_paths(outputs: Array) -> Array:
         node = 2 * node + np.where(outputs[rows, node] > 0, 1, 2)
 
 
-def scores_of(term: Term, X: Array) -> Array:
+def scores_of(term: Term, rows: Array) -> Array:
     """Return the scores of the scorers, (n, s)."""
+    X = seen_by(term, rows)
     scores = (codes_of(term, X) * responses_of(term, X)).sum(axis=2)
     return scores + np.asarray(term.bias, float)
 
 
-def local_models(term: Term, X: Array) -> tuple[Array, Array]:
-    """Return the linear model of each row and scorer, (n, s, d) and (n, s)."""
-    s, m = term.intercept.shape
+def local_models(term: Term, rows: Array) -> tuple[Array, Array]:
+    """Return the linear model of each row and scorer, (n, s, d) and (n, s), of the rows given."""
+    X, (s, m) = seen_by(term, rows), term.intercept.shape
     codes = np.broadcast_to(codes_of(term, X), (len(X), s, m))
     intercept = np.einsum("nsm,sm->ns", codes, np.asarray(term.intercept, float)) + term.bias
     if term.coef is None:
         return np.zeros((len(X), s, X.shape[1])), intercept
     coef = np.broadcast_to(np.asarray(term.coef, float), (s, *term.coef.shape[1:]))
-    return np.einsum("nsm,smd->nsd", codes, coef), intercept
+    found = np.einsum("nsm,smd->nsd", codes, coef)
+    found = found if term.scale is None else found / term.scale
+    return found, intercept if term.centre is None else intercept - found @ term.centre

@@ -8,7 +8,7 @@ decides between two classes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -149,7 +149,8 @@ Coder = (
 class Term:
     """Local models, and the coder that says how much each counts at a row.
 
-    ``score_y(x) = sum_j code_yj(root x) (w_yj . x + b_yj) + bias_y``
+    The row is centred and scaled, ``x = (row - centre) / scale``, and its scores are
+    ``score_y(x) = sum_j code_yj(root x) (w_yj . x + b_yj) + bias_y``.
 
     Parameters
     ----------
@@ -162,6 +163,8 @@ class Term:
         The coder sees rows ``x * root`` or ``x root``: the root of a metric.
     factor : float, default=1.0
         What decisions are multiplied by before they are added to those of other terms.
+    centre, scale : ndarray of shape (d,) or None, default=None
+        None leaves the rows as they are.
     """
 
     coder: Coder
@@ -170,6 +173,17 @@ class Term:
     bias: Array
     root: Array | None = None
     factor: float = 1.0
+    centre: Array | None = None
+    scale: Array | None = None
+
+    def behind(self, centre: Array | None, scale: Array | None) -> Term:
+        """Return the term of rows that are centred and scaled first."""
+        if self.centre is not None:  # (x - centre) / scale, then less this one's
+            within = self.centre if scale is None else scale * self.centre
+            centre = within if centre is None else centre + within
+        if self.scale is not None:
+            scale = self.scale if scale is None else scale * self.scale
+        return replace(self, centre=centre, scale=scale)
 
 
 WORDS = {

@@ -22,6 +22,7 @@ from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import Views, encode, fitted_coding
+from loclin.fitting.features import PLAIN
 from loclin.fitting.iterations import Constants, EndOfRounds
 from loclin.fitting.mapped import LinearMap
 from loclin.fitting.rows import hold_out, rounds_of, settings_of, starting_eta0
@@ -62,8 +63,6 @@ class SAPLClassifier(LocallyLinearClassifier):
     than two classes equation 21, one class against the rest):
 
         alpha/2 ||W||^2 + sum_i w_i sum_y loss(+-score_y(x_i)) / sum_i w_i
-
-    Features should have comparable scales: put a ``StandardScaler`` or a ``Normalizer`` in front.
 
     Parameters
     ----------
@@ -113,6 +112,10 @@ class SAPLClassifier(LocallyLinearClassifier):
         paper has None. Models and anchors stay those of the features as given. A stream takes the
         metric of its first rows ("auto": none), and follows its gradients whenever the rows seen
         have doubled; after a fit it keeps the fit's.
+    standardize : bool, default=True
+        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
+        Sparse rows are divided only, and not even that where all have one length, as those of
+        texts. Attributes and explanations are of the features as given: units do not matter.
     penalize_intercept : bool, default=False
         Whether the `b_yj` are penalised like weights of a constant feature.
     max_iter : int, default=1000
@@ -206,6 +209,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     """
 
     _multiplies_features = True
+    _follows_moments = True
     _fitted_models = (AnchoredModels,)
     _learns_codes = True
     _fits_may_change = frozenset({"anchor_lr"})
@@ -224,6 +228,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         loss: str = "hinge",
         alpha: float | str = "auto",
         metric: str | int | None = "auto",
+        standardize: bool = True,
         penalize_intercept: bool = False,
         max_iter: int = 1000,
         round_rows: int | None = 100_000,
@@ -251,6 +256,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         self.loss = loss
         self.alpha = alpha
         self.metric = metric
+        self.standardize = standardize
         self.penalize_intercept = penalize_intercept
         self.max_iter = max_iter
         self.round_rows = round_rows
@@ -391,7 +397,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             some = slice(None, None, -(-len(rows.y) // _CODING_ROWS))
             few = Rows(rows.X[some], rows.y[some], rows.weights[some])
             coding = self._starting_coding(metric.of_rows(few), rng)
-            parameters["anchors"] = metric.back(coding.anchors_, -1)
+            parameters |= {"anchors": metric.back(coding.anchors_, -1), "_features": PLAIN}
         return Trial(parameters, longer=2)
 
     def _schedule(self, solver: SGD, some: Rows, n_samples: int) -> None:
@@ -407,7 +413,9 @@ class SAPLClassifier(LocallyLinearClassifier):
         """Return the coding that the descent starts from, with `first` anchors if given."""
         n_anchors, n_neighbors, anchors = self.n_anchors, self.n_neighbors, self.anchors
         if not isinstance(anchors, str):
-            anchors = anchors if self._map.is_plain else self._map.of_field(np.array(anchors), -1)
+            if not (self._map.is_plain and self._features.is_plain):
+                points = self._features.of_points(np.array(anchors, rows.X.dtype))
+                anchors = self._map.of_field(points, -1)
             n_anchors = n_anchors or 1  # not used: given anchors are counted
         elif n_anchors is None or first:
             fewest = len(self.classes_) if anchors == "kmeans_per_class" else 1

@@ -26,12 +26,14 @@ from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import (
     check_feature_scale,
+    check_flag,
     check_n_jobs,
     check_number,
     read_labelled_rows,
     read_rows,
 )
 from loclin.fitting.consistent import wrong_with_classes
+from loclin.fitting.features import PLAIN, FeatureMap, standardized
 from loclin.fitting.probability import smoothing_of, temperature_of
 from loclin.fitting.rows import weighed
 from loclin.fitting.scored import Scored
@@ -72,8 +74,6 @@ class SVMKNNClassifier(Scored, BaseEstimator):
     as many linear models as neighbourhoods, and no `local_coef_`; `local_model` has that of every
     row that is asked, exactly.
 
-    Features should have comparable scales: put a ``StandardScaler`` or a ``Normalizer`` in front.
-
     Parameters
     ----------
     n_neighbors : int or None, default=None
@@ -88,6 +88,10 @@ class SVMKNNClassifier(Scored, BaseEstimator):
     metric : str or callable, default="euclidean"
         Distance that tells neighbours, as `sklearn.neighbors.NearestNeighbors` takes it. The SVM is
         linear in the features whatever it is.
+    standardize : bool, default=True
+        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
+        Sparse rows are divided only, and not even that where all have one length, as those of
+        texts. Explanations are of the features as given: units do not matter.
     tol : float, default=1e-3
         Greatest violation of an SVM's optimality conditions, in units of the margin; after 100,000
         steps a warning gives the one that is left.
@@ -100,7 +104,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
     n_neighbors_ : int
     X_ : {ndarray, csr_matrix} of shape (n_rows, n_features)
-        Training rows of positive weight.
+        Training rows of positive weight, standardized.
     y_ : ndarray of shape (n_rows,)
         Their places in `classes_`.
     weights_ : ndarray of shape (n_rows,)
@@ -140,6 +144,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
     """
 
     _multilabel = False
+    _features: FeatureMap = PLAIN  # of the rows, to those that neighbours are looked for among
     X_: Annotated[Any, Shape("n d")]
     y_: Annotated[NDArray[np.integer], Shape("n", np.integer)]
     weights_: Annotated[Floats, Shape("n", np.float64)]
@@ -151,6 +156,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         *,
         alpha: float | str = "scale",
         metric: str | Callable[..., float] = "euclidean",
+        standardize: bool = True,
         tol: float = 1e-3,
         class_weight: dict[Any, float] | str | None = None,
         n_jobs: int | None = None,
@@ -158,6 +164,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         self.n_neighbors = n_neighbors
         self.alpha = alpha
         self.metric = metric
+        self.standardize = standardize
         self.tol = tol
         self.class_weight = class_weight
         self.n_jobs = n_jobs
@@ -188,6 +195,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         self._check_parameters()
         rows, target = read_labelled_rows(self, X, y)
         self.classes_, kept = weighed(rows, target, self.class_weight, sample_weight)
+        self._features = standardized(kept) if self.standardize else PLAIN
+        kept = self._features.of_rows(kept)
         check_feature_scale(kept.X)
         self.X_, self.y_, self.weights_ = kept.X, kept.y, kept.weights.astype(np.float64)
         n = len(self.y_)
@@ -227,8 +236,9 @@ class SVMKNNClassifier(Scored, BaseEstimator):
                 neighbors = neighbors.toarray() if is_sparse(neighbors) else neighbors
                 coef[row] = dual[at] @ (neighbors - neighbors[0])  # dual variables sum to zero
                 intercept[row] = near.scores[at] - (rows[[row]] @ coef[row].T)[0]
-        dtype = rows.dtype
-        return self._decisions(within(dtype, coef)), self._decisions(within(dtype, intercept))
+        coef = self._features.back(self._decisions(within(rows.dtype, coef)), 1)
+        intercept = self._decisions(within(rows.dtype, intercept))
+        return coef, self._features.constants(intercept, coef)
 
     @snapshot
     def neighbors(self, X: ArrayLike) -> NDArray[np.intp]:
@@ -260,6 +270,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
             check_number("alpha", self.alpha, low=0, open_low=True, open_high=True,
                          hint='or "scale"')  # fmt: skip
         check_number("tol", self.tol, low=0, open_low=True, open_high=True)
+        check_flag("standardize", self.standardize)
         check_n_jobs(self.n_jobs)
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
@@ -281,8 +292,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         check_is_fitted(self, "X_")
         rows = read_rows(self, X, reset=False, dtype=self.X_.dtype)
         if is_sparse(self.X_):
-            return sparse.csr_matrix(rows)
-        return rows.toarray() if is_sparse(rows) else rows
+            return self._features.of_matrix(sparse.csr_matrix(rows))
+        return self._features.of_matrix(rows.toarray() if is_sparse(rows) else rows)
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         rows = self._validate_new(X)

@@ -306,9 +306,9 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     ) -> DictionaryDescent:
         """Algorithm 1 at its start, or where the fit before ended."""
         if continued:
-            atoms = np.ascontiguousarray(self._learned.dictionary.T)
-            codes = self._learned.codes.toarray()
-            intercept = self._learned.intercept
+            atoms = np.ascontiguousarray(self.dictionary_.T)
+            codes = self.codes_.toarray()
+            intercept = self.intercept_
         else:
             n_scorers = self._signs(rows.y[:1]).shape[1]
             given = dictionary_to_use(self.dictionary, rows.X)
@@ -355,34 +355,20 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     # The one equation, with a code that is the same at every row.
 
-    @property
-    def local_coef_(self) -> NDArray[np.floating]:  # type: ignore[override]
-        """The atoms as local models of every scorer, (s, A, d)."""
-        return self._field("local_coef")
-
-    @property
-    def local_intercept_(self) -> NDArray[np.floating]:  # type: ignore[override]
-        """Zeros: atoms have no intercepts, (s, A)."""
-        return self._field("local_intercept")
-
     def _terms(self) -> tuple[Term, ...]:
-        return term_of(self, ConstantCode(self._learned.codes.toarray()))
+        return term_of(self, ConstantCode(self.codes_.toarray()))
 
     def _codes(self, X: Matrix) -> NDArray[np.floating]:
-        return np.broadcast_to(
-            self._learned.codes.toarray(), (X.shape[0], *self._learned.codes.shape)
-        )
+        return np.broadcast_to(self.codes_.toarray(), (X.shape[0], *self.codes_.shape))
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> NDArray[np.floating]:
-        return shared_code_scores(
-            X, self._learned.dictionary, self._learned.codes, self._learned.intercept
-        )
+        return shared_code_scores(X, self.dictionary_, self.codes_, self.intercept_)
 
     # Precomputed features.
 
     @property
     def _n_features_out(self) -> int:
-        return self._learned.dictionary.shape[1]
+        return self.dictionary_.shape[1]
 
     @snapshot
     def transform(self, X: ArrayLike) -> NDArray[np.floating]:
@@ -400,7 +386,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     def _precompute(self, X: Any) -> NDArray[np.floating]:
         """Return what `transform` does, whatever `set_output` asks of it."""
-        return self._validate_new(X) @ self._learned.dictionary
+        return self._validate_new(X) @ self.dictionary_
 
     @snapshot
     def score_precomputed(self, P: ArrayLike) -> NDArray[np.floating]:
@@ -417,10 +403,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             As from `decision_function`.
         """
         check_is_fitted(self, "dictionary_")
-        features = precomputed_features(P, self._learned.dictionary)
-        return self._decisions(
-            answer_scores(features, self._learned.codes, self._learned.intercept)
-        )
+        features = precomputed_features(P, self.dictionary_)
+        return self._decisions(answer_scores(features, self.codes_, self.intercept_))
 
     # Classes that come later.
 
@@ -459,18 +443,14 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     def _found_codes(self, X: Any, y: Any, precomputed: bool, sample_weight: Any) -> Codes:
         check_is_fitted(self, "dictionary_")
-        P = (
-            precomputed_features(X, self._learned.dictionary)
-            if precomputed
-            else self._precompute(X)
-        )
+        P = precomputed_features(X, self.dictionary_) if precomputed else self._precompute(X)
         target = labels_or_indicator(y if is_sparse(y) else np.asarray(y))
         check_consistent_length(P, target)
         classes, rows = weighed(P, target, None, sample_weight)
         signs = signs_of(rows.y, n_scorers(classes))
         solver = self._solver(self._penalty(root_mean_square(rows.X), len(rows.y)))
-        problems = solver.problems(rows.X, self._learned.dictionary, signs, rows.weights)
-        return solver.solve(problems, self._learned.dictionary)
+        problems = solver.problems(rows.X, self.dictionary_, signs, rows.weights)
+        return solver.solve(problems, self.dictionary_)
 
     @atomic
     def add_class(
@@ -518,19 +498,19 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             check_new_label(label, self.classes_)
         elif label is not None:
             raise ValueError(f"label={label!r} is not valid; use None, as each column is its own.")
-        two_classes = len(self._learned.intercept) == 1 and not self._multilabel
+        two_classes = len(self.intercept_) == 1 and not self._multilabel
         if two_classes and self.nonnegative:
             raise ValueError(
                 "A model of two classes has one code, that of the second; with nonnegative=True "
                 "its opposite is no code for the first. Fit an indicator with a column for each."
             )
         found = self._found_codes(X, members.astype(np.int8), precomputed, sample_weight)
-        codes = [self._learned.codes, found.codes]
-        intercepts = [self._learned.intercept, found.intercept]
+        codes = [self.codes_, found.codes]
+        intercepts = [self.intercept_, found.intercept]
         old_gap = getattr(self._learned, "dual_gap", None)  # None after a stream
         if two_classes:  # one code, that of the second: its opposite is that of the first
-            codes.insert(0, -self._learned.codes)
-            intercepts.insert(0, -self._learned.intercept)
+            codes.insert(0, -self.codes_)
+            intercepts.insert(0, -self.intercept_)
         classes = np.append(self.classes_, len(self.classes_) if self._multilabel else label)
         order = np.argsort(classes)
         changed = {"codes": stacked(codes)[order], "intercept": np.concatenate(intercepts)[order]}
@@ -571,10 +551,10 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         if label not in known:
             raise ValueError(f"label={label!r} is not among the classes {self.classes_}.")
         place = known.index(label)
-        if len(self._learned.intercept) == 1 and not self._multilabel:
-            code = self._learned.codes.toarray()[0] * (1 if place == 1 else -1)
+        if len(self.intercept_) == 1 and not self._multilabel:
+            code = self.codes_.toarray()[0] * (1 if place == 1 else -1)
         else:
-            code = self._learned.codes[place].toarray()[0]
+            code = self.codes_[place].toarray()[0]
         atoms = np.argsort(-np.abs(code), kind="stable")[: int(k)]
         atoms = atoms[code[atoms] != 0]
         return atoms, code[atoms]
@@ -597,11 +577,11 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             Indices of rows of `X`, the highest ``d . x`` first.
         """
         rows = self._validate_new(X)
-        n_atoms = self._learned.dictionary.shape[1]
+        n_atoms = self.dictionary_.shape[1]
         if not 0 <= atom < n_atoms:
             raise ValueError(f"atom={atom!r} must be one of 0 .. {n_atoms - 1}.")
         check_number("k", k, low=1)
-        return np.argsort(-(rows @ self._learned.dictionary[:, atom]), kind="stable")[: int(k)]
+        return np.argsort(-(rows @ self.dictionary_[:, atom]), kind="stable")[: int(k)]
 
     @snapshot
     def atom_usage(self) -> NDArray[np.intp]:
@@ -612,4 +592,4 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         counts : ndarray of shape (n_atoms,)
         """
         check_is_fitted(self, "dictionary_")
-        return np.bincount(self._learned.codes.indices, minlength=self._learned.dictionary.shape[1])
+        return np.bincount(self.codes_.indices, minlength=self.dictionary_.shape[1])

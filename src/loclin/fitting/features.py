@@ -1,0 +1,222 @@
+"""Features as a model sees them: centred, and in units of their spread.
+
+Steps, penalties and distances take features to be of one size, about zero. So a fit centres them
+and divides them by their standard deviations, as a `StandardScaler` in front would, and so do
+predictions. What a user reads of a model is of the features as they were given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.utils.extmath import row_norms
+
+from loclin.engine.data import Floats, Matrix, Rows, is_sparse
+from loclin.engine.procedure import Change
+from loclin.engine.shapes import Shape
+
+_CHUNK = 2**18  # numbers whose moments are taken at once
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """The map of rows ``x' = (x - centre) / scale``, and the way back for what is learned.
+
+    Parameters
+    ----------
+    centre : ndarray of shape (d,) or None
+        None where rows are sparse, and stay so.
+    scale : ndarray of shape (d,) or None
+        None leaves the rows as they are.
+    """
+
+    centre: Annotated[Floats | None, Shape("d")] = None
+    scale: Annotated[Floats | None, Shape("d")] = None
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if self.scale is None:
+            return None if self.centre is None else "there is a centre, but no scale"
+        return None if (self.scale > 0).all() else "scale has numbers that are not positive"
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether nothing changes."""
+        return self.scale is None
+
+    def of_matrix(self, X: Matrix) -> Any:
+        """Return the rows as the model sees them: the mean comes first, where it is large."""
+        if self.scale is None:
+            return X
+        if is_sparse(X) and self.centre is not None:  # the model learned from dense rows
+            X = X.toarray()
+        if not is_sparse(X):
+            return (X if self.centre is None else X - self.centre) / self.scale
+        seen = X.copy()
+        seen.data /= self.scale[X.indices]
+        return seen
+
+    def of_points(self, points: Any) -> Floats:
+        """Return points like rows as the model sees them; what takes others says what is wrong."""
+        points = np.asarray(points)
+        fits = self.scale is not None and points.shape[-1:] == self.scale.shape
+        return np.asarray(self.of_matrix(points)) if fits else points
+
+    def of_rows(self, rows: Rows) -> Rows:
+        """Return training rows as the model sees them."""
+        return rows._replace(X=self.of_matrix(rows.X))
+
+    def back(self, value: Any, power: int) -> Any:
+        """Return a field of a fitted model, of that power (`FittedModel.units`), of the rows."""
+        if self.scale is None or abs(power) > 1 or not any(np.asarray(value).strides):
+            return value
+        if power == 1:
+            return value / self.scale
+        return value * self.scale if self.centre is None else value * self.scale + self.centre
+
+    def constants(self, constants: Floats, coef: Floats) -> Floats:
+        """Return constants of linear functions of the rows, in float64, as they take in the means.
+
+        Parameters
+        ----------
+        constants : ndarray of shape (...)
+            Of the rows as the model sees them.
+        coef : ndarray of shape (..., d)
+            Of the rows.
+        """
+        if self.centre is None or not any(coef.strides):
+            return constants
+        return np.asarray(constants - coef @ self.centre.astype(np.float64))
+
+    def change_to(self, other: FeatureMap) -> Change:
+        """Return the change from what is learned of rows under this map to rows under another."""
+        assert self.scale is not None
+        assert other.scale is not None
+        scale, origin = other.scale / self.scale, np.zeros_like(self.scale)
+        if self.centre is not None and other.centre is not None:
+            origin = (other.centre - self.centre) / self.scale
+
+        def of_field(value: Any, power: int) -> Any:
+            if power == 1:
+                return value * scale
+            return (value - origin) / scale if power == -1 else value
+
+        return Change(of_field, lambda coef: coef @ origin)
+
+
+PLAIN = FeatureMap()
+
+
+class Moments(NamedTuple):
+    """Means and standard deviations of features, of rows that may come in parts.
+
+    Parameters
+    ----------
+    n_rows : int
+    weight : float
+        Of the rows, in all.
+    mean, spread : ndarray of shape (d,), float64
+    """
+
+    n_rows: int
+    weight: float
+    mean: Annotated[Floats, Shape("d", np.float64)]
+    spread: Annotated[Floats, Shape("d", np.float64)]
+
+    def after(self, rows: Rows) -> Moments:
+        """Return the moments with some more rows."""
+        found, step = self, max(1, _CHUNK // rows.X.shape[1])
+        for first in range(0, len(rows.y), step):
+            part = slice(first, first + step)
+            weights = rows.weights[part].astype(np.float64)
+            weight = float(weights.sum())
+            found = found._with(*_moments_of(rows.X[part], weights / weight), len(weights), weight)
+        return found
+
+    def _with(self, mean: Floats, spread: Floats, n_rows: int, weight: float) -> Moments:
+        """Take in the moments of other rows (Chan, Golub and LeVeque, 1979)."""
+        share = weight / (self.weight + weight)
+        apart = mean - self.mean
+        inside = np.hypot(math.sqrt(1 - share) * self.spread, math.sqrt(share) * spread)
+        return Moments(
+            self.n_rows + n_rows,
+            self.weight + weight,
+            self.mean + share * apart,
+            np.hypot(inside, math.sqrt(share * (1 - share)) * apart),
+        )
+
+    def map_for(self, X: Matrix) -> FeatureMap:
+        """Return the map by these moments of rows like X; constant columns keep their unit."""
+        rounding = 10 * float(np.finfo(X.dtype).eps)
+        scale = np.where(self.spread > rounding * np.abs(self.mean), self.spread, 1.0)
+        scale = scale.astype(X.dtype)
+        scale[scale == 0] = 1.0  # too small for the type
+        return FeatureMap(None if is_sparse(X) else self.mean.astype(X.dtype), scale)
+
+
+class StreamedMoments(NamedTuple):
+    """The map of a stream's features moves to the moments of its rows when these have doubled.
+
+    Parameters
+    ----------
+    moments : Moments
+    n_next : int
+        Rows seen, at which it moves next.
+    """
+
+    moments: Moments
+    n_next: int
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Return those of the first rows, by which the map is."""
+        moments = no_moments(rows.X.shape[1]).after(rows)
+        return cls(moments, 2 * moments.n_rows)
+
+    def after(self, rows: Rows) -> tuple[StreamedMoments, bool]:
+        """Take in some more rows; tell whether the map is to move."""
+        moments = self.moments.after(rows)
+        due = moments.n_rows >= self.n_next
+        return StreamedMoments(moments, 2 * moments.n_rows if due else self.n_next), due
+
+
+def no_moments(n_features: int) -> Moments:
+    """Return the moments of no rows."""
+    return Moments(0, 0.0, np.zeros(n_features), np.zeros(n_features))
+
+
+def standardized(rows: Rows) -> FeatureMap:
+    """Return the map that standardizes these rows, by their weights.
+
+    Sparse rows of one length stay as they are: so are vectors of texts, whose rare words would
+    count too much (docs/notes/units.md).
+    """
+    if is_sparse(rows.X) and _of_one_length(rows.X):
+        return PLAIN
+    return no_moments(rows.X.shape[1]).after(rows).map_for(rows.X)
+
+
+def _of_one_length(X: Matrix) -> bool:
+    """Tell whether sparse rows have the same Euclidean length, but for those that are zero."""
+    lengths = row_norms(X)
+    lengths = lengths[lengths > 0]
+    return len(lengths) == 0 or float(np.ptp(lengths)) <= 1e-3 * float(lengths.max())
+
+
+def _moments_of(X: Matrix, shares: Floats) -> tuple[Floats, Floats]:
+    """Return means and standard deviations of rows, whose weights sum to one."""
+    if is_sparse(X):
+        mean = np.asarray(shares @ X)
+        squares = np.asarray(shares @ X.multiply(X)) - mean**2
+        return mean, np.sqrt(np.maximum(squares, 0.0))
+    about = X[0].copy()  # the mean may be large beside the spread
+    away = (X - about).astype(np.float64)
+    exponents = np.frexp(np.abs(away).max(axis=0))[1]
+    unit = np.ldexp(1.0, -np.maximum(exponents, -1000))  # no square overflows, or vanishes
+    away *= unit
+    offset = shares @ away
+    squares = shares @ np.square(away, out=away) - offset**2
+    return about + offset / unit, np.sqrt(np.maximum(squares, 0.0)) / unit

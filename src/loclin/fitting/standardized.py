@@ -1,0 +1,56 @@
+"""Classifiers that standardize the features by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.frozen import FrozenEstimator
+
+from loclin.engine.data import Rows
+from loclin.fitting.checks import check_feature_scale
+from loclin.fitting.features import PLAIN, FeatureMap, StreamedMoments, standardized
+
+
+class Standardized:
+    """What a classifier sees of its rows: those of a fit tell, and those of a stream so far."""
+
+    standardize: bool = False
+    _coding_parameter: str | None = None  # one that is frozen knows the rows as they are given
+    _follows_moments = False  # can what is learned on a stream be carried over to another map?
+    _features: FeatureMap = PLAIN  # of the rows, to those that the model sees
+    _moments: StreamedMoments | None = None  # of the rows of a stream, where the map may move
+    _largest: float = 0.0  # feature that the model has seen
+    _learned: Any
+
+    def _standardized(self, rows: Rows) -> FeatureMap:
+        """Return the map by these rows; none where the rows are to be seen as they are."""
+        coding = getattr(self, self._coding_parameter) if self._coding_parameter else None
+        if not self.standardize or isinstance(coding, FrozenEstimator):
+            return PLAIN
+        return standardized(rows)
+
+    def _seen(self, rows: Rows, *, goes_on: bool) -> Rows:
+        """Return rows as the model sees them, of the type of what goes on; check their scale."""
+        if goes_on:
+            dtype, (X, _, weights, _) = self._learned.local_coef.dtype, rows
+            rows = rows._replace(X=X.astype(dtype, copy=False), weights=weights.astype(dtype))
+        rows = self._features.of_rows(rows)
+        self._largest = check_feature_scale(rows.X, self._largest if goes_on else 0.0)
+        return rows
+
+    def _begin_moments(self, rows: Rows) -> None:
+        """Let the map be that of the first rows of a stream."""
+        self._features = self._standardized(rows)
+        moves = self._follows_moments and not self._features.is_plain
+        self._moments = StreamedMoments.of(rows) if moves else None
+
+    def _features_moved(self, stream: Any, rows: Rows) -> bool:
+        """Let the map of a stream follow the moments of its rows; tell whether it has moved."""
+        if self._moments is None:
+            return False
+        self._moments, due = self._moments.after(rows)
+        if due:
+            before, self._features = self._features, self._moments.moments.map_for(rows.X)
+            stream.remap(before.change_to(self._features))
+            self._learned = stream.result(final=True)
+        return due
