@@ -1,5 +1,7 @@
 """Units do not matter: features are standardized inside, and all that is told is of those given."""
 
+import time
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,7 +15,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 import loclin
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 from loclin.engine.data import Rows
-from loclin.fitting.features import FeatureMap, no_moments
+from loclin.fitting.features import FeatureMap, no_moments, standardized
 from loclin.portable import describe
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -186,7 +188,7 @@ def test_the_map_of_a_stream_moves_and_no_score_changes(name):
     moved = clone(model)
     vars(moved).update(vars(model))
     rows = Rows(X, y.astype(np.int32), np.ones(len(y)))
-    assert moved._features_moved(moved._stream, rows)
+    moved._follow(moved._stream, rows)
     assert (moved._features.scale != first.scale).all()
     assert_close(moved.decision_function(X), before, 1e-8)
 
@@ -232,3 +234,103 @@ def test_what_a_file_says_of_features_is_looked_at():
     assert FeatureMap()._what_is_wrong({}) is None
     assert FeatureMap(None, np.array([1.0, 0.0]))._what_is_wrong({})
     assert FeatureMap(np.zeros(2))._what_is_wrong({})
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_keeps_its_kind_whatever_comes(name):
+    rows = StandardScaler().fit_transform(X) + 5.0
+    model = model_of(name).partial_fit(rows.astype(np.float32), y, classes=[0, 1, 2])
+    model.partial_fit(sparse.csr_matrix(rows), y)  # the rows have doubled: the map moves
+    assert model._features.centre is not None
+    assert model._features.scale.dtype == np.float32
+    assert model.score(rows, y) > 0.9
+
+
+def test_a_stream_may_begin_with_one_row_of_any_size():
+    order = np.random.default_rng(0).permutation(np.tile(np.arange(len(y)), 4))
+    for unit, dtype in ((1e12, np.float32), (1e17, float), (1e-160, float)):
+        model, rows = model_of("ML3"), (X * unit).astype(dtype)
+        for k in order:
+            model.partial_fit(rows[[k]], y[[k]], classes=[0, 1, 2])
+        assert model.score(rows, y) > 0.9
+
+
+def test_a_column_that_begins_to_vary_is_scaled():
+    rows = StandardScaler().fit_transform(X)
+    rows[:, 0] = 0.0
+    model = model_of("ML3").partial_fit(rows, y, classes=[0, 1, 2])
+    rows[:, 0] = 1e7 * np.random.default_rng(0).normal(size=len(y))
+    model.partial_fit(rows[:50], y[:50])
+    assert model._features.scale[0] > 1e6
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        loclin.SAPLClassifier(anchors=X[::20], n_neighbors=4, random_state=0),
+        loclin.CSVMClassifier(centers=X[::20], random_state=0),
+        loclin.LLSVMClassifier(SoftAssignmentCoding(anchors=X[::20]), random_state=0),
+        loclin.LLSVMClassifier(FrozenEstimator(SoftAssignmentCoding(8).fit(X)), metric=None),
+    ],
+    ids=["SAPL", "CSVM", "LL-SVM", "frozen"],
+)
+def test_points_of_an_ensemble_s_kinds_are_in_the_units_of_the_rows(kind):
+    model = loclin.LocallyLinearEnsemble([kind], n_folds=2, random_state=0).fit(X, y)
+    assert model._features.scale is None
+    assert model.score(X, y) > clone(kind).fit(X, y).score(X, y) - 0.05
+
+
+def test_rules_are_of_the_features_as_given():
+    model = model_of("L3M").fit(X, y)
+    rule = model.region_rules(n_top=1)[0].splitlines()[1].split(": ")[-1]
+    value, feature = rule.split()[:2]
+    partition = model.partition_coef_ - model.partition_coef_.mean(axis=0)
+    assert float(value) == pytest.approx(partition[0, int(feature[1:])], rel=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_what_is_constant_and_what_is_not(form, dtype):
+    rng = np.random.default_rng(0)
+    seconds = 1.7e9 + 1000 * rng.normal(size=(300, 1))  # of Unix, in a week
+    constant = np.tile([0.123, 0.1, 1 / 3, 7.7], (300, 1))
+    rows = np.hstack([seconds, constant]).astype(dtype)
+    found = standardized(Rows(form(rows), np.zeros(300, np.int32), np.ones(300)))
+    assert found.scale[0] == pytest.approx(rows[:, 0].astype(float).std(), rel=1e-3)
+    np.testing.assert_array_equal(found.scale[1:], 1.0)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-30, 1.0, 1e30, 1e300])
+def test_moments_of_sparse_rows(unit):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(3, 1, (200, 5)) * (rng.random((200, 5)) < 0.4)
+    weights = rng.uniform(0, 2, 200)
+    expected = StandardScaler(with_mean=False).fit(rows, sample_weight=weights).scale_
+    found = standardized(Rows(sparse.csr_matrix(rows * unit), np.zeros(200, np.int32), weights))
+    np.testing.assert_allclose(found.scale / unit, expected)
+
+
+def test_moments_of_very_wide_rows_do_not_go_row_by_row():
+    rows = sparse.random(500, 2**20, 1e-5, format="csr", random_state=0)
+    start = time.process_time()
+    standardized(Rows(rows, np.zeros(500, np.int32), np.ones(500)))
+    assert time.process_time() - start < 2
+
+
+def test_distances_of_values_see_the_features_as_they_are():
+    values = np.random.default_rng(0).random((200, 12)) < 0.3
+    labels = values[:, :3].any(axis=1)
+    model = loclin.SVMKNNClassifier(5, metric=_of_values).fit(values, labels)
+    assert model._features.scale is None
+
+
+def _of_values(a, b):
+    """Return a distance that needs zeros and ones."""
+    assert 0 <= min(*a, *b) <= max(*a, *b) <= 1  # also of means, by which a tree looks
+    return np.sum(a != b)
+
+
+def test_a_coding_with_a_frozen_step_sees_the_rows_as_they_are_given():
+    coding = make_pipeline(FrozenEstimator(StandardScaler().fit(X)), SoftAssignmentCoding(10))
+    model = loclin.LLSVMClassifier(coding, metric=None, random_state=0).fit(X, y)
+    assert model._features.scale is None

@@ -29,16 +29,22 @@ def sines(n, seed=0):
 
 
 MODELS = {
-    "ml3": ML3Classifier(8, random_state=0),
-    "ml3 kmeans": ML3Classifier(8, init="kmeans", metric=None, random_state=0),
-    "ml3 coding": ML3Classifier(8, init=SoftAssignmentCoding(8, 3), metric=None, random_state=0),
-    "llsvm": LLSVMClassifier(SoftAssignmentCoding(30, 4), random_state=0),
-    "llsvm constant": LLSVMClassifier(
-        SoftAssignmentCoding(60, 4), weights="constant", bias="global", random_state=0
+    "ml3": ML3Classifier(8, random_state=0, standardize=False),
+    "ml3 kmeans": ML3Classifier(8, init="kmeans", metric=None, random_state=0, standardize=False),
+    "ml3 coding": ML3Classifier(
+        8, init=SoftAssignmentCoding(8, 3), metric=None, random_state=0, standardize=False
     ),
-    "sapl": SAPLClassifier(12, 4, max_iter=60, random_state=0),
+    "llsvm": LLSVMClassifier(SoftAssignmentCoding(30, 4), random_state=0, standardize=False),
+    "llsvm constant": LLSVMClassifier(
+        SoftAssignmentCoding(60, 4),
+        weights="constant",
+        bias="global",
+        random_state=0,
+        standardize=False,
+    ),
+    "sapl": SAPLClassifier(12, 4, max_iter=60, random_state=0, standardize=False),
     "sapl own": SAPLClassifier(
-        12, 4, share_anchors=False, metric=None, max_iter=60, random_state=0
+        12, 4, share_anchors=False, metric=None, max_iter=60, random_state=0, standardize=False
     ),
 }
 
@@ -122,14 +128,16 @@ def test_a_plateau_is_a_fall_by_tol_and_by_a_share():
 
 @pytest.mark.parametrize("early", [False, True])
 def test_rounds_of_sapl_end_by_a_share_of_the_objective_and_average_more(early):
-    model = SAPLClassifier(n_anchors=20, tol=0.01, early_stopping=early, random_state=0)
+    model = SAPLClassifier(
+        n_anchors=20, tol=0.01, early_stopping=early, random_state=0, standardize=False
+    )
     ends = iterations_after(model, Plateau(0.001, 2, 0.025))
     assert ends == {None: 3, 2000: 24}
 
 
 @pytest.mark.parametrize("early", [False, True])
 def test_rounds_of_ml3_end_later(early):
-    model = ML3Classifier(8, tol=0.01, early_stopping=early, random_state=0)
+    model = ML3Classifier(8, tol=0.01, early_stopping=early, random_state=0, standardize=False)
     ends = iterations_after(model, Plateau(0.01, 4))
     assert ends == {None: 3, 2000: 3}
 
@@ -156,19 +164,24 @@ def test_rounds_of_ml3_freeze_codes_by_batch(monkeypatch):
     for size, n in ((None, 3), (2000, 0)):
         frozen.clear()
         ML3Classifier(2, round_rows=size, max_iter=3, average=0, tol=0, alpha="scale",
-                      metric=None, calibrate=False).fit(*sines(6000))  # fmt: skip
+                      metric=None, calibrate=False,
+                      standardize=False).fit(*sines(6000))  # fmt: skip
         assert len(frozen) == n
 
 
 def test_all_iterations_make_a_pass_at_least():
     X, y = sines(9000)
-    model = ML3Classifier(2, max_iter=2, round_rows=1000, average=0, alpha="scale", random_state=0)
+    model = ML3Classifier(
+        2, max_iter=2, round_rows=1000, average=0, alpha="scale", random_state=0, standardize=False
+    )
     assert 9000 <= model.fit(X, y).t_ <= 3 * (4500 + 2560)  # the starting round is one of three
 
 
 def test_a_fit_in_rounds_goes_on():
     X, y = sines(6000)
-    model = ML3Classifier(8, max_iter=20, round_rows=2000, warm_start=True, random_state=0)
+    model = ML3Classifier(
+        8, max_iter=20, round_rows=2000, warm_start=True, random_state=0, standardize=False
+    )
     before = model.fit(X, y).t_
     objective = model.objective_[-1]
     model.fit(X, y)
@@ -180,7 +193,9 @@ def test_sorted_rows_are_shuffled():
     X, y = sines(6000)
     order = np.argsort(y, kind="stable")
     X_test, y_test = sines(2000, seed=1)
-    model = ML3Classifier(8, round_rows=2000, random_state=0).fit(X[order], y[order])
+    model = ML3Classifier(8, round_rows=2000, random_state=0, standardize=False).fit(
+        X[order], y[order]
+    )
     assert model.score(X_test, y_test) > 0.93
 
 

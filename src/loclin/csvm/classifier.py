@@ -81,7 +81,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         `alpha_`.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have one length, as those of
+        Sparse rows are divided only, and not even that where all have unit length, as those of
         texts. Attributes and explanations are of the features as given: units do not matter.
     max_iter : int, default=1000
         Most passes over the rows.

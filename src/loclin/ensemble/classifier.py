@@ -18,6 +18,7 @@ from loclin.ensemble.kinds import (
     clone_with_state,
     counted,
     kinds_of,
+    know_units,
     unfitted_member,
 )
 from loclin.ensemble.members import Members, terms_of, weights_of
@@ -87,9 +88,11 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, once for all members.
-        Sparse rows are divided only, and not even that where all have one length. Attributes and
+        Sparse rows are divided only, and not even that where all have unit length. Attributes and
         explanations are of the features as given; the members see those that are standardized. On a
-        stream each member does it for itself.
+        stream, and where a kind is given anchors, centres or a frozen coding, which know the rows
+        as they are, each member does it for itself, as its own `standardize` says; so do members of
+        given kinds where this is False.
     early_stopping : bool, default=False
         Hold out rows from all members, and stop adding members, one of each kind at a time, when
         the log loss there has not fallen by `tol` of itself for `n_iter_no_change` times. For many
@@ -220,7 +223,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
         self.classes_, labels = that_occur(classes, labels)
         every = Rows(rows, labels, weights, np.arange(len(labels)))
-        self._features = standardized(every) if self.standardize else PLAIN
+        standardizes = self.standardize and not know_units(self.estimators)
+        self._features = standardized(every) if standardizes else PLAIN
         rows = self._features.of_matrix(rows)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if self.early_stopping:
@@ -235,7 +239,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         context = self._init_callback_context(max_subtasks=len(jobs), sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self)
 
-        as_given = self.standardize or self.estimators is None  # the ensemble does it
+        as_given = standardizes or self.estimators is None  # the ensemble does it
 
         def fit_member(fold: int, kind: int) -> Any:
             member = unfitted_member(
@@ -366,7 +370,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         rows = self._validate_new(X)
-        coef, intercept = 0.0, 0.0
+        coef: Any = 0.0
+        intercept: Any = 0.0
         for member, factor in self._factors():
             of_member = member.local_model(rows)
             coef = coef + rows.dtype.type(factor) * of_member[0]
@@ -495,17 +500,6 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
 
     def _terms(self) -> tuple[Term, ...]:
         return terms_of(self._factors(), self._features)
-
-    def _by_scorer(self, part: Floats) -> Floats:
-        """One scorer for each class: where two classes have one, the first class's is zero."""
-        if len(part) == len(self.classes_):
-            return part
-        return np.concatenate([np.zeros_like(part), part])
-
-    def _side_by_side(self, name: str) -> Floats:
-        check_is_fitted(self, "members_")
-        parts = [self._by_scorer(getattr(member, name)) for member, _ in self._factors()]
-        return np.concatenate(parts, axis=1)
 
     def _validate_new(self, X: Any) -> Any:
         check_is_fitted(self, "members_")

@@ -15,6 +15,7 @@ from loclin.codings import OrthogonalCoding
 from loclin.engine.data import Floats, Labels, Matrix
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.rows import near_one, without_tiny
+from loclin.fitting.standardized import has_frozen
 from loclin.fitting.targets import class_weights
 from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
@@ -33,6 +34,17 @@ def check_kinds(estimators: Any) -> None:
             f"estimators={estimators!r} is not valid; give a list of unfitted classifiers of "
             "loclin, such as [ML3Classifier(), SAPLClassifier()]."
         )
+
+
+def know_units(estimators: Any) -> bool:
+    """Tell whether a kind is given points, or a frozen coding: they know rows as they are given."""
+    for kind in estimators or ():
+        given = kind.get_params()
+        points = [v for k, v in given.items() if k.split("__")[-1] in ("anchors", "centers")]
+        frozen = [name for name in ("coding", "init") if has_frozen(given.get(name))]
+        if frozen or not all(isinstance(value, str) for value in points):
+            return True
+    return False
 
 
 def counted(

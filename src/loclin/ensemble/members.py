@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, is_sparse
 from loclin.engine.shapes import Shape
@@ -24,9 +25,11 @@ class Members:
     """The members of an ensemble of k kinds."""
 
     members_: list[Any]
+    classes_: NDArray[Any]
     shares_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
     units_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
     validation_losses_: list[float]
+    standardize: bool = False  # what earlier versions have fitted
     _features: FeatureMap = PLAIN  # of the rows, to those that members see
     _streamed: StreamedTemperature = StreamedTemperature()
     _n_seen: int = 0
@@ -42,6 +45,17 @@ class Members:
         members, n_kinds = iter(self.members_), len(self.shares_)
         numbers = self._n_each or [len(self.members_) // n_kinds] * n_kinds
         return [list(islice(members, n)) for n in numbers]
+
+    def _by_scorer(self, part: Floats) -> Floats:
+        """One scorer for each class: where two classes have one, the first class's is zero."""
+        if len(part) == len(self.classes_):
+            return part
+        return np.concatenate([np.zeros_like(part), part])
+
+    def _side_by_side(self, name: str) -> Floats:
+        check_is_fitted(self, "members_")
+        parts = [self._by_scorer(getattr(member, name)) for member, _ in self._factors()]
+        return np.concatenate(parts, axis=1)
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         if not hasattr(self, "members_"):

@@ -374,17 +374,17 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Standardized, Stored
         given, goes_on = rows, self._is_fitted()
         if not goes_on:
             self._begin_moments(rows)
+        if self._stream is not None:
+            self._stream = deepcopy(self._stream)
+            with _overflow_is_checked():
+                self._follow(self._stream, given)
         rows = self._seen(given, goes_on=goes_on)
         before = self._calibrated_by(rows)
         if self._stream is None:
             with _overflow_is_checked():
                 self._stream = self._begin_stream(rows)
-        else:
-            self._stream = deepcopy(self._stream)
-            if self._features_moved(self._stream, given):
-                rows = self._seen(given, goes_on=True)
-            if self._learns_codes:
-                move_metric(self, rows)
+        elif self._learns_codes:
+            move_metric(self, rows)
         stream = self._stream
         alpha = None if isinstance(self.alpha, str) else float(self.alpha)
         with threads_for(stream.products), _overflow_is_checked():
@@ -415,7 +415,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Standardized, Stored
             self.objective_.append(objective)
             watched, report = objective, f"objective {objective:.6g}"
             if held_out is not None:
-                accuracy = accuracy_with(self, procedure.result(), held_out)
+                with _overflow_is_checked():
+                    accuracy = accuracy_with(self, procedure.result(), held_out)
                 self.validation_scores_.append(accuracy)
                 watched, report = -accuracy, f"{report}, validation accuracy {accuracy:.4f}"
             if self.verbose:

@@ -124,7 +124,7 @@ def check_feature_scale(X: Any, earlier: float = 0.0) -> float:
             "small", f"above {least:.3g}")  # fmt: skip
         raise ValueError(
             f"X has values as {size} as {largest:.3g}; in {values.dtype} training needs them "
-            f"{limit}. Scale the features first, for example with "
+            f"{limit}. Scale the features first, for example by standardize=True, or with "
             "make_pipeline(StandardScaler(), ...)."
         )
     if earlier and largest > _MOST_GROWTH * earlier:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.utils.extmath import row_norms
 
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse
@@ -20,6 +21,7 @@ from loclin.engine.procedure import Change
 from loclin.engine.shapes import Shape
 
 _CHUNK = 2**18  # numbers whose moments are taken at once
+_ROUNDING = 1e-5  # that rows of unit length may have
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,18 @@ class FeatureMap:
         if is_sparse(X) and self.centre is not None:  # the model learned from dense rows
             X = X.toarray()
         if not is_sparse(X):
-            return (X if self.centre is None else X - self.centre) / self.scale
-        seen = X.copy()
-        seen.data /= self.scale[X.indices]
-        return seen
+            if self.centre is None:
+                return X / self.scale
+            seen = X - self.centre
+            seen /= self.scale
+            return seen
+        scaled = X.copy()
+        scaled.data /= self.scale[X.indices]
+        return scaled
 
     def of_points(self, points: Any) -> Floats:
         """Return points like rows as the model sees them; what takes others says what is wrong."""
-        points = np.asarray(points)
+        points = points.toarray() if is_sparse(points) else np.asarray(points)
         fits = self.scale is not None and points.shape[-1:] == self.scale.shape
         return np.asarray(self.of_matrix(points)) if fits else points
 
@@ -75,7 +81,8 @@ class FeatureMap:
             return value
         if power == 1:
             return value / self.scale
-        return value * self.scale if self.centre is None else value * self.scale + self.centre
+        found = value * self.scale
+        return found if self.centre is None else found + self.centre
 
     def constants(self, constants: Floats, coef: Floats) -> Floats:
         """Return constants of linear functions of the rows, in float64, as they take in the means.
@@ -96,7 +103,8 @@ class FeatureMap:
         assert self.scale is not None
         assert other.scale is not None
         scale, origin = other.scale / self.scale, np.zeros_like(self.scale)
-        if self.centre is not None and other.centre is not None:
+        if self.centre is not None:
+            assert other.centre is not None
             origin = (other.centre - self.centre) / self.scale
 
         def of_field(value: Any, power: int) -> Any:
@@ -126,9 +134,15 @@ class Moments(NamedTuple):
     mean: Annotated[Floats, Shape("d", np.float64)]
     spread: Annotated[Floats, Shape("d", np.float64)]
 
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if self.n_rows < 0 or self.weight < 0 or (self.spread < 0).any():
+            return "moments are of fewer than no rows"
+        return None
+
     def after(self, rows: Rows) -> Moments:
         """Return the moments with some more rows."""
-        found, step = self, max(1, _CHUNK // rows.X.shape[1])
+        found = self
+        step = rows.X.shape[0] if is_sparse(rows.X) else max(1, _CHUNK // rows.X.shape[1])
         for first in range(0, len(rows.y), step):
             part = slice(first, first + step)
             weights = rows.weights[part].astype(np.float64)
@@ -148,13 +162,14 @@ class Moments(NamedTuple):
             np.hypot(inside, math.sqrt(share * (1 - share)) * apart),
         )
 
-    def map_for(self, X: Matrix) -> FeatureMap:
-        """Return the map by these moments of rows like X; constant columns keep their unit."""
-        rounding = 10 * float(np.finfo(X.dtype).eps)
+    def map_for(self, dtype: DTypeLike, *, centred: bool) -> FeatureMap:
+        """Return the map by these moments, in that type; constant columns keep their unit."""
+        rounding = (10 + self.n_rows) * np.finfo(np.float64).eps
         scale = np.where(self.spread > rounding * np.abs(self.mean), self.spread, 1.0)
-        scale = scale.astype(X.dtype)
-        scale[scale == 0] = 1.0  # too small for the type
-        return FeatureMap(None if is_sparse(X) else self.mean.astype(X.dtype), scale)
+        scale = scale.astype(dtype)
+        with np.errstate(divide="ignore", over="ignore"):
+            scale[~np.isfinite(1 / scale)] = 1.0  # too small for the type
+        return FeatureMap(self.mean.astype(dtype) if centred else None, scale)
 
 
 class StreamedMoments(NamedTuple):
@@ -177,9 +192,13 @@ class StreamedMoments(NamedTuple):
         return cls(moments, 2 * moments.n_rows)
 
     def after(self, rows: Rows) -> tuple[StreamedMoments, bool]:
-        """Take in some more rows; tell whether the map is to move."""
+        """Take in some more rows; tell whether the map is to move.
+
+        It is, too, where a feature that was constant is so no longer.
+        """
         moments = self.moments.after(rows)
-        due = moments.n_rows >= self.n_next
+        varies = (self.moments.spread == 0) & (moments.spread > 0)
+        due = moments.n_rows >= self.n_next or bool(varies.any())
         return StreamedMoments(moments, 2 * moments.n_rows if due else self.n_next), due
 
 
@@ -191,32 +210,53 @@ def no_moments(n_features: int) -> Moments:
 def standardized(rows: Rows) -> FeatureMap:
     """Return the map that standardizes these rows, by their weights.
 
-    Sparse rows of one length stay as they are: so are vectors of texts, whose rare words would
+    Sparse rows of unit length stay as they are: so are vectors of texts, whose rare words would
     count too much (docs/notes/units.md).
     """
-    if is_sparse(rows.X) and _of_one_length(rows.X):
+    if is_sparse(rows.X) and _of_unit_length(rows.X):
         return PLAIN
-    return no_moments(rows.X.shape[1]).after(rows).map_for(rows.X)
+    moments = no_moments(rows.X.shape[1]).after(rows)
+    return moments.map_for(rows.X.dtype, centred=not is_sparse(rows.X))
 
 
-def _of_one_length(X: Matrix) -> bool:
-    """Tell whether sparse rows have the same Euclidean length, but for those that are zero."""
-    lengths = row_norms(X)
+def _of_unit_length(X: Matrix) -> bool:
+    """Tell whether all sparse rows that are not zero have the Euclidean length 1."""
+    with np.errstate(over="ignore"):
+        lengths = row_norms(X.astype(np.float64))
     lengths = lengths[lengths > 0]
-    return len(lengths) == 0 or float(np.ptp(lengths)) <= 1e-3 * float(lengths.max())
+    return len(lengths) > 0 and bool((np.abs(lengths - 1) < _ROUNDING).all())
 
 
 def _moments_of(X: Matrix, shares: Floats) -> tuple[Floats, Floats]:
     """Return means and standard deviations of rows, whose weights sum to one."""
-    if is_sparse(X):
-        mean = np.asarray(shares @ X)
-        squares = np.asarray(shares @ X.multiply(X)) - mean**2
-        return mean, np.sqrt(np.maximum(squares, 0.0))
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large, is said of the rows
+        return _of_sparse(X, shares) if is_sparse(X) else _of_dense(X, shares)
+
+
+def _of_dense(X: Floats, shares: Floats) -> tuple[Floats, Floats]:
     about = X[0].copy()  # the mean may be large beside the spread
     away = (X - about).astype(np.float64)
-    exponents = np.frexp(np.abs(away).max(axis=0))[1]
-    unit = np.ldexp(1.0, -np.maximum(exponents, -1000))  # no square overflows, or vanishes
+    unit = _units_of(np.abs(away).max(axis=0))
     away *= unit
     offset = shares @ away
     squares = shares @ np.square(away, out=away) - offset**2
     return about + offset / unit, np.sqrt(np.maximum(squares, 0.0)) / unit
+
+
+def _of_sparse(X: Any, shares: Floats) -> tuple[Floats, Floats]:
+    n_columns, columns, data = X.shape[1], X.indices, X.data.astype(np.float64)
+    of_entries = np.repeat(shares, np.diff(X.indptr))
+    largest = np.zeros(n_columns)
+    np.maximum.at(largest, columns, np.abs(data))
+    unit = _units_of(largest)
+    data *= unit[columns]
+    mean = np.bincount(columns, of_entries * data, n_columns)
+    zeros = np.maximum(1 - np.bincount(columns, of_entries, n_columns), 0.0)
+    zeros[zeros < 1e-12] = 0.0  # there are none
+    squares = np.bincount(columns, of_entries * (data - mean[columns]) ** 2, n_columns)
+    return mean / unit, np.sqrt(squares + zeros * mean**2) / unit
+
+
+def _units_of(largest: Floats) -> Floats:
+    """Return powers of two, by which no square overflows or vanishes."""
+    return np.ldexp(1.0, -np.maximum(np.frexp(largest)[1], -1000))

@@ -85,6 +85,7 @@ def accuracy_with(classifier: Any, fitted: FittedModel, rows: Rows) -> float:
 def warn_of_end(classifier: Any, gap: float | None) -> None:
     """Warn that all iterations were done before the duality gap, or a plateau, was reached."""
     end, tol = f"max_iter={classifier.max_iter} iterations", classifier.tol
+    is_raw = classifier._features.is_plain
     if gap is None:
         watched = "held-out accuracy" if classifier.early_stopping else "objective"
         told = (
@@ -94,7 +95,7 @@ def warn_of_end(classifier: Any, gap: float | None) -> None:
     elif gap > tol:
         told = (
             f"The duality gap is {gap:.2g} of the objective after {end}, above tol={tol:g}. "
-            "Scale the features, raise alpha, max_iter or tol."
+            f"{'Scale the features, raise' if is_raw else 'Raise'} alpha, max_iter or tol."
         )
     else:
         return
@@ -109,11 +110,10 @@ def check_learned(classifier: Any) -> None:
     if not all(np.isfinite(part).all() for part in parts if part.dtype.kind == "f"):
         floats = [(k, v) for k, v in classifier.get_params().items() if isinstance(v, float)]
         odd = [f"{k}={v:g}" for k, v in floats if 1e30 < v < np.inf or 0 < v < 1e-30]
-        raise ValueError(
-            "Training overflowed: some weights are no longer finite. Scale the features first, for "
-            "example with make_pipeline(StandardScaler(), ...), or "
-            + (f"take {' and '.join(odd)} nearer to 1." if odd else "raise alpha.")
-        )
+        cure = f"take {' and '.join(odd)} nearer to 1." if odd else "raise alpha."
+        if classifier._features.is_plain:
+            cure = f"scale the features first, for example by standardize=True, or {cure}"
+        raise ValueError(f"Training overflowed: some weights are no longer finite; {cure}")
 
 
 class Wrapped(Descent, StreamProcedure):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from loclin.engine.data import Rows
@@ -25,16 +26,15 @@ class Standardized:
     def _standardized(self, rows: Rows) -> FeatureMap:
         """Return the map by these rows; none where the rows are to be seen as they are."""
         coding = getattr(self, self._coding_parameter) if self._coding_parameter else None
-        if not self.standardize or isinstance(coding, FrozenEstimator):
-            return PLAIN
-        return standardized(rows)
+        return standardized(rows) if self.standardize and not has_frozen(coding) else PLAIN
 
     def _seen(self, rows: Rows, *, goes_on: bool) -> Rows:
         """Return rows as the model sees them, of the type of what goes on; check their scale."""
         if goes_on:
             dtype, (X, _, weights, _) = self._learned.local_coef.dtype, rows
             rows = rows._replace(X=X.astype(dtype, copy=False), weights=weights.astype(dtype))
-        rows = self._features.of_rows(rows)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large, is said below
+            rows = self._features.of_rows(rows)
         self._largest = check_feature_scale(rows.X, self._largest if goes_on else 0.0)
         return rows
 
@@ -44,13 +44,22 @@ class Standardized:
         moves = self._follows_moments and not self._features.is_plain
         self._moments = StreamedMoments.of(rows) if moves else None
 
-    def _features_moved(self, stream: Any, rows: Rows) -> bool:
-        """Let the map of a stream follow the moments of its rows; tell whether it has moved."""
+    def _follow(self, stream: Any, rows: Rows) -> None:
+        """Let the map of a stream follow the moments of its rows, these included."""
         if self._moments is None:
-            return False
+            return
         self._moments, due = self._moments.after(rows)
         if due:
-            before, self._features = self._features, self._moments.moments.map_for(rows.X)
+            before = self._features
+            assert before.scale is not None
+            self._features = self._moments.moments.map_for(
+                before.scale.dtype, centred=before.centre is not None
+            )
             stream.remap(before.change_to(self._features))
-            self._learned = stream.result(final=True)
-        return due
+            self._learned, self._largest = stream.result(final=True), 0.0
+
+
+def has_frozen(coding: Any) -> bool:
+    """Tell whether a coding, or a step inside it, is frozen: it was fitted on rows as given."""
+    inside = coding.get_params().values() if hasattr(coding, "get_params") else ()
+    return any(isinstance(one, FrozenEstimator) for one in (coding, *inside))

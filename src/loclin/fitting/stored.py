@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -50,7 +49,7 @@ class Stored(Begun):
         own = {name for models in cls._fitted_models for name in models.names()}
         for name in own | {"local_coef", "local_intercept"}:
             if not hasattr(cls, f"{name}_"):
-                setattr(cls, f"{name}_", property(partial(cls._field, name=name)))
+                setattr(cls, f"{name}_", reader_of(name))
 
     def _field(self, name: str) -> Any:
         """Return a field of what was learned, of the features as they are given."""
@@ -64,6 +63,16 @@ class Stored(Begun):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(with_learned(type(self)._fitted_models, state))
+
+
+def reader_of(name: str) -> property:
+    """Return the property that reads a field of what was learned."""
+
+    def read(classifier: Any) -> Any:
+        """Return what the attributes of the class say of it."""
+        return classifier._field(name)
+
+    return property(read)
 
 
 def with_learned(kinds: tuple[type[FittedModel], ...], state: dict[str, Any]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class L3MClassifier(LocallyLinearClassifier):
         loss on rows held out of short fits.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have one length, as those of
+        Sparse rows are divided only, and not even that where all have unit length, as those of
         texts. Attributes and explanations are of the features as given: units do not matter.
     margin : float, default=10.0
         Above 0: the paper's beta. Not used by "refined".
@@ -426,7 +426,12 @@ class L3MClassifier(LocallyLinearClassifier):
         check_number("n_top", n_top, Integral, low=1, open_high=True)
         names = getattr(self, "feature_names_in_", [f"x{f}" for f in range(self.n_features_in_)])
         regions = None if X is None else self.regions(X)
-        return region_rules(self._models, self.classes_, names, n_top, regions)
+        models = RegionalModels(
+            self.partition_coef_, self.partition_intercept_, self.local_coef_, self.local_intercept_
+        )
+        scale = self._features.scale
+        spreads = 1.0 if scale is None else scale
+        return region_rules(models, self.classes_, names, n_top, regions, spreads)
 
     def _terms(self) -> tuple[Term, ...]:
         gates = LinearGates(

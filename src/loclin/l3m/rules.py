@@ -14,10 +14,17 @@ _HARDLY = 1e-3  # of the largest classifier: one of a region where no row was le
 
 
 def linear_words(
-    coef: NDArray[np.floating], intercept: float, names: Sequence[str], n_top: int
+    coef: NDArray[np.floating],
+    intercept: float,
+    names: Sequence[str],
+    n_top: int,
+    spreads: NDArray[np.floating] | float = 1.0,
 ) -> str:
-    """Return a linear function with its largest coefficients only: ``+1.2 x3 -0.9 x0 ... +0.1``."""
-    top = np.argsort(-np.abs(coef), kind="stable")[:n_top]
+    """Return a linear function with what counts most only: ``+1.2 x3 -0.9 x0 ... +0.1``.
+
+    That are the largest coefficients times the features' spreads.
+    """
+    top = np.argsort(-np.abs(coef * spreads), kind="stable")[:n_top]
     terms = [f"{coef[f]:+.3g} {names[f]}" for f in top if coef[f] != 0]
     rest = ["..."] if np.count_nonzero(coef) > len(terms) else []
     return " ".join([*terms, *rest, f"{intercept:+.3g}"])
@@ -29,6 +36,7 @@ def region_rules(
     names: Sequence[str],
     n_top: int,
     regions: NDArray[np.intp] | None,
+    spreads: NDArray[np.floating] | float = 1.0,
 ) -> list[str]:
     """Describe each region.
 
@@ -41,6 +49,8 @@ def region_rules(
         Features named of each linear function.
     regions : ndarray of shape (n,) or None
         Regions of some rows, to be counted.
+    spreads : ndarray of shape (d,) or float, default=1.0
+        Of the features.
 
     Returns
     -------
@@ -51,7 +61,7 @@ def region_rules(
     partition = models.partition - models.partition.mean(axis=0)
     thresholds = models.thresholds - models.thresholds.mean()
     scored = classes if len(models.coef) > 1 else classes[1:]
-    sizes = np.linalg.norm(models.coef, axis=(0, 2))
+    sizes = np.linalg.norm(models.coef * spreads, axis=(0, 2))
     rules = []
     for k in range(len(partition)):
         title, is_empty = f"region {k}", False
@@ -62,10 +72,10 @@ def region_rules(
         if is_empty or sizes[k] < _HARDLY * sizes.max():
             rules.append(f"{title}\n  {'no row is here' if is_empty else 'hardly learned'}")
             continue
-        where = linear_words(partition[k], float(thresholds[k]), names, n_top)
+        where = linear_words(partition[k], float(thresholds[k]), names, n_top, spreads)
         lines = [title, f"  a row is here if this is larger than in the other regions: {where}"]
         classifiers = zip(scored, models.coef[:, k], models.intercept[:, k], strict=True)
         for label, coef, intercept in classifiers:
-            lines.append(f"  class {label}: {linear_words(coef, intercept, names, n_top)}")
+            lines.append(f"  class {label}: {linear_words(coef, intercept, names, n_top, spreads)}")
         rules.append("\n".join(lines))
     return rules

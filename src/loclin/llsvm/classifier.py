@@ -97,7 +97,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         of its first rows ("auto": none), which its coding is fitted in, or of the fit before.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have one length, as those of
+        Sparse rows are divided only, and not even that where all have unit length, as those of
         texts. Attributes and explanations are of the features as given: units do not matter.
     penalize_intercept : bool, default=True
         Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
@@ -148,7 +148,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     coding_ : transformer
-        The fitted coding. With a metric M it codes rows ``M^(1/2) x``, as `local_weights` does.
+        The fitted coding. It codes rows x that are standardized, and with a metric M
+        ``M^(1/2) x``; `local_weights` codes rows as they are given.
     local_coef_ : ndarray of shape (n_scorers, n_models, n_features)
         The linear models. n_scorers is n_classes; 1 for two classes one against the rest with a
         shared code, where the score is that of the second class. Zeros with constant weights.
@@ -159,10 +160,11 @@ class LLSVMClassifier(LocallyLinearClassifier):
     alpha_ : float
         The L2 strength used.
     feature_weights_ : ndarray of shape (n_features,)
-        What features count, the root of the metric's diagonal; not with ``metric=None``, nor on a
-        stream with "auto". Rows have the same mean squared norm with it as without.
+        What features count once they are standardized, the root of the metric's diagonal; not with
+        ``metric=None``, nor on a stream with "auto". Rows have the same mean squared norm with it as without.
     metric_ : ndarray of shape (n_features, n_features)
-        Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``.
+        Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``, of
+        features that are standardized.
     temperature_ : float or None
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes

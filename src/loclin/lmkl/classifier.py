@@ -77,7 +77,7 @@ class LMKLClassifier(LocallyLinearClassifier):
         whichever has the least log loss on rows held out of short fits.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have one length, as those of
+        Sparse rows are divided only, and not even that where all have unit length, as those of
         texts. Attributes and explanations are of the features as given: units do not matter.
     max_iter : int, default=1000
         Most passes over the rows, or steps of the gates.

@@ -81,7 +81,7 @@ class ML3Classifier(LocallyLinearClassifier):
         its gradients whenever the rows seen have doubled; after a fit it keeps the fit's.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have one length, as those of
+        Sparse rows are divided only, and not even that where all have unit length, as those of
         texts. Attributes and explanations are of the features as given: units do not matter.
     loss : {"hinge", "logistic"}, default="hinge"
         Loss of the margin. The paper has the hinge.
@@ -156,10 +156,11 @@ class ML3Classifier(LocallyLinearClassifier):
     alpha_ : float
         The L2 strength used.
     feature_weights_ : ndarray of shape (n_features,)
-        What features count, the root of the metric's diagonal; not with ``metric=None``, nor on a
-        stream with "auto". Rows have the same mean squared norm with it as without.
+        What features count once they are standardized, the root of the metric's diagonal; not with
+        ``metric=None``, nor on a stream with "auto". Rows have the same mean squared norm with it as without.
     metric_ : ndarray of shape (n_features, n_features)
-        Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``.
+        Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``, of
+        features that are standardized.
     temperature_ : float or None
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes

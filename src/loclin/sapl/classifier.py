@@ -75,7 +75,8 @@ class SAPLClassifier(LocallyLinearClassifier):
     n_neighbors : int, default=8
         How many of them count at a row (the paper's number).
     bandwidth : float, "auto" or "learned", default="auto"
-        Of the code, above 0: the larger, the more the nearest anchor counts. "auto" takes
+        Of the code, above 0, for distances of features that are standardized: the larger, the more
+        the nearest anchor counts. "auto" takes
         1 / (median squared distance of the rows to their k-th anchor, at the start); "learned"
         starts there and is learned along, as one number; so is "auto" by a fit to more than
         100,000 rows. It matters much: tune it.
@@ -114,7 +115,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         have doubled; after a fit it keeps the fit's.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have one length, as those of
+        Sparse rows are divided only, and not even that where all have unit length, as those of
         texts. Attributes and explanations are of the features as given: units do not matter.
     penalize_intercept : bool, default=False
         Whether the `b_yj` are penalised like weights of a constant feature.
@@ -176,10 +177,11 @@ class SAPLClassifier(LocallyLinearClassifier):
         Zeros.
     alpha_ : float
     feature_weights_ : ndarray of shape (n_features,)
-        What features count, the root of the metric's diagonal; not with ``metric=None``, nor on a
-        stream with "auto". Rows have the same mean squared norm with it as without.
+        What features count once they are standardized, the root of the metric's diagonal; not with
+        ``metric=None``, nor on a stream with "auto". Rows have the same mean squared norm with it as without.
     metric_ : ndarray of shape (n_features, n_features)
-        Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``.
+        Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``, of
+        features that are standardized.
     temperature_ : float or None
         What scores are divided by before their softmax is `predict_proba`: that of least log loss
         on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes

@@ -59,6 +59,10 @@ class Neighbourhoods(NamedTuple):
     scores: NDArray[np.float64]  # shape: (n_rows, s)
 
 
+# Distances that are of any features.
+_DISTANCES = {"euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev", "minkowski"}
+
+
 class SVMKNNClassifier(Scored, BaseEstimator):
     """A linear SVM on the nearest training rows of every row that is asked: SVM-KNN.
 
@@ -87,10 +91,11 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         ``1 / (n_neighbors * alpha)``.
     metric : str or callable, default="euclidean"
         Distance that tells neighbours, as `sklearn.neighbors.NearestNeighbors` takes it. The SVM is
-        linear in the features whatever it is.
+        linear in the features whatever it is. Others than "euclidean", "manhattan", "chebyshev" and
+        "minkowski" may need features as they are: with those they are not standardized.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have one length, as those of
+        Sparse rows are divided only, and not even that where all have unit length, as those of
         texts. Explanations are of the features as given: units do not matter.
     tol : float, default=1e-3
         Greatest violation of an SVM's optimality conditions, in units of the margin; after 100,000
@@ -144,6 +149,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
     """
 
     _multilabel = False
+    standardize = False  # what earlier versions have fitted
     _features: FeatureMap = PLAIN  # of the rows, to those that neighbours are looked for among
     X_: Annotated[Any, Shape("n d")]
     y_: Annotated[NDArray[np.integer], Shape("n", np.integer)]
@@ -195,7 +201,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         self._check_parameters()
         rows, target = read_labelled_rows(self, X, y)
         self.classes_, kept = weighed(rows, target, self.class_weight, sample_weight)
-        self._features = standardized(kept) if self.standardize else PLAIN
+        scales = self.standardize and self.metric in _DISTANCES
+        self._features = standardized(kept) if scales else PLAIN
         kept = self._features.of_rows(kept)
         check_feature_scale(kept.X)
         self.X_, self.y_, self.weights_ = kept.X, kept.y, kept.weights.astype(np.float64)
