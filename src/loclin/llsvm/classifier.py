@@ -161,7 +161,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
         The L2 strength used.
     feature_weights_ : ndarray of shape (n_features,)
         What features count once they are standardized, the root of the metric's diagonal; not with
-        ``metric=None``, nor on a stream with "auto". Rows have the same mean squared norm with it as without.
+        ``metric=None``, nor on a stream with "auto". Rows have the same mean squared norm with it
+        as without.
     metric_ : ndarray of shape (n_features, n_features)
         Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``, of
         features that are standardized.
