@@ -125,7 +125,7 @@ def test_interrupts_of_passes_do_not_kill_the_process():
 
 @pytest.mark.parametrize("how", [[], ["--by", "sigint", "--twice", "--n-jobs", "2"]])
 def test_random_interrupts_leave_the_estimator_as_it_was(how):
-    few = ["--times", "15", "--only", "ML3", "--calls", "fit"]
+    few = ["--times", "6", "--only", "ML3", "--calls", "fit"]
     assert interrupts.main([*few, *how]) == 0
 
 

@@ -25,7 +25,7 @@ class Members:
     """The members of an ensemble of k kinds."""
 
     members_: list[Any]
-    classes_: NDArray[Any]
+    classes_: Annotated[NDArray[Any], Shape("c", None)]
     shares_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
     units_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
     validation_losses_: list[float]
