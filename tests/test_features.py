@@ -237,6 +237,7 @@ def test_what_a_file_says_of_features_is_looked_at():
     assert FeatureMap(np.zeros(2))._what_is_wrong({})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_stream_keeps_its_kind_whatever_comes(name):
     rows = StandardScaler().fit_transform(X) + 5.0
