@@ -138,6 +138,9 @@ SECOND_FORMS = re.compile(
 )
 
 
+SINGLE_PRECISION = re.compile(r"\[.*(float32|single)")  # of slow ones: all is compiled once more
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Order the groups, and leave out what needs the papers' data where it is not at hand."""
@@ -145,6 +148,8 @@ def pytest_collection_modifyitems(items):
     for item, group in groups.items():
         if SECOND_FORMS.search(f"{group}::{item.nodeid}"):
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("slow") and SINGLE_PRECISION.search(item.nodeid):
+            item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: [*FIRST, groups[item]].index(groups[item]))
     if not os.environ.get("LOCLIN_DATA"):
         skip = pytest.mark.skip(reason="set LOCLIN_DATA to the folder of the papers' data sets")

@@ -24,7 +24,7 @@ from benchmarks import (
 from loclin import ML3Classifier
 from loclin.datasets import make_sine
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 TINY = ["--shape", "240,4,3", "--n-models", "2", "--max-iter", "3", "--repeats", "1"]
 
 
@@ -148,7 +148,6 @@ def test_clusters_are_standardised_by_construction():
 
 
 @pytest.mark.usefixtures("rule_alone")
-@pytest.mark.long
 def test_sapl_growth(tmp_path, capsys, monkeypatch):
     def problem(name, seed, n_rows):
         return *make_sine(n_rows, random_state=seed), *make_sine(50, random_state=9)

@@ -129,7 +129,7 @@ def test_random_interrupts_leave_the_estimator_as_it_was(how):
     assert interrupts.main([*few, *how]) == 0
 
 
-QUICK = ["CSVM", "LDKL", "L3M, online"]
+QUICK = ["CSVM"]
 
 
 @pytest.mark.slow
