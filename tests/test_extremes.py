@@ -115,3 +115,15 @@ def test_numbers_of_numpy_are_taken_without_a_warning(kind):
     check_number("alpha", kind(0.25), low=0, open_low=True)
     with pytest.raises(ValueError, match="is not valid"):
         check_number("alpha", kind(-1.0), low=0)
+
+
+def test_held_out_rows_may_overflow_while_a_fit_goes_astray(monkeypatch):
+    """What was learned is looked at afterwards; on the way there is nothing to warn of."""
+
+    def overflowing(*_):
+        return float(np.tanh(np.float64(1e308) * 10))
+
+    monkeypatch.setattr("loclin.fitting.base.accuracy_with", overflowing)
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    model = ML3Classifier(2, early_stopping=True, max_iter=20, random_state=0).fit(X, y)
+    assert set(model.validation_scores_) == {1.0}
