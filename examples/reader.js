@@ -75,8 +75,9 @@ function pooled(q, r) {
   return p.map((v) => (v > 0 ? (v / N) ** (q - 1) : 0));
 }
 
-function scores({ coder, coef, intercept, bias, root, centre, scale }, row) {
-  const x = row.map((v, i) => (v - (centre ? centre[i] : 0)) / (scale ? scale[i] : 1));
+function scores({ coder, coef, intercept, bias, root, centre, scale, columns }, row) {
+  const seen = columns ? columns.map((i) => row[i]) : row;
+  const x = seen.map((v, i) => (v - (centre ? centre[i] : 0)) / (scale ? scale[i] : 1));
   const z = !root ? x : x.map((v, i) => (Array.isArray(root[0]) ? dot(x, root.map((row) => row[i])) : v * root[i]));
   const own = { ConstantCode: (y) => coder.codes[y], Pooling: (y, r) => pooled(coder.q, r),
     CodesByScorer: (y) => coders[coder.parts[y].word](coder.parts[y], z) }[coder.word];

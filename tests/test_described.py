@@ -84,7 +84,7 @@ BROKEN = {
     ),
     "models of other features": (
         ml3, "_learned.local_coef", lambda a: cut(a, ..., slice(2)),
-        "but should be (s, m, d) = (3, 4, 4), says _learned.intercept and n_features_in_",
+        "but should be (s, m, d) = (3, 4, 4), says _features.centre and _learned.intercept",
     ),
     "other precision": (
         ml3, "_learned.local_intercept",

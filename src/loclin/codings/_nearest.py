@@ -151,6 +151,7 @@ class SoftAssignmentCoding(NearestCoding):
     """
 
     bandwidth_: float
+    _can_do_with_columns = True
 
     def __init__(
         self,

@@ -69,6 +69,7 @@ class OrthogonalCoding(Coding):
     [[0.0, 1.0], [0.5, -0.5]]
     """
 
+    _can_do_with_columns = True
     classes_: Annotated[NDArray, Shape("z", None)]
     planes_: Annotated[Floats, Shape("m d")]
     singular_values_: Annotated[Floats, Shape("m")]

@@ -164,6 +164,8 @@ class CSVMClassifier(LocallyLinearClassifier):
     _multiplies_features = True
     _fits_may_change = frozenset({"global_penalty"})
     _kept: list[Annotated[NDArray[np.float64], Shape("n | n s", np.float64)]] | None = None
+    _can_do_with_columns = True
+    _coding_parameter = "centers"
     _fitted_models = (SolvedClusterModels, StreamedClusterModels)
 
     def __init__(

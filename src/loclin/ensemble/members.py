@@ -15,7 +15,7 @@ from loclin.engine.data import Floats, is_sparse
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.consistent import wrong_with_classes
-from loclin.fitting.features import PLAIN, FeatureMap
+from loclin.fitting.features import FeatureMap
 from loclin.fitting.probability import StreamedTemperature
 from loclin.portable.describing import describe
 from loclin.portable.words import Term
@@ -30,7 +30,6 @@ class Members:
     units_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
     validation_losses_: list[float]
     standardize: bool = False  # what earlier versions have fitted
-    _features: FeatureMap = PLAIN  # of the rows, to those that members see
     _streamed: StreamedTemperature = StreamedTemperature()
     _n_seen: int = 0
     _n_each: list[int] | None = None  # members of each kind; None: as many of each
@@ -68,7 +67,7 @@ class Members:
             if not (isinstance(one, LocallyLinearClassifier) and one._is_fitted()):
                 return f"members_ have a {type(one).__name__} that is no fitted classifier"
             told = one.n_features_in_, len(one.classes_), one.local_coef_.dtype
-            if told != (sizes["d"], sizes["c"], members[0].local_coef_.dtype):
+            if told != (sizes["f"], sizes["c"], members[0].local_coef_.dtype):
                 return "members_ are not of the same features, classes and precision"
         return wrong_with_classes(self, sizes, False)
 

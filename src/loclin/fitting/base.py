@@ -158,8 +158,10 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Standardized, Stored
         self._multilabel = has_several(target, self._multilabel if continued else None)
         self.classes_, rows = weighed(data, target, self.class_weight, sample_weight)
         check_same_classes(self.classes_, old_classes)
-        if not continued:
-            self._features = self._standardized(rows)
+        if continued:
+            self._see_all_columns(rows.X, streams=False)
+        else:
+            self._features = self._standardized(rows, self._used_columns(rows))
         rows = self._seen(rows, goes_on=continued)
         self._stream, self._moments, self._mean_weight = None, None, RunningMean()
         rng = deepcopy(self._unfinished) or self._generator()
@@ -330,7 +332,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Standardized, Stored
         """Remove the attributes of an earlier fit; those of the user, or of a subclass, stay."""
         for name in vars(self).keys() & fitted_names(type(self)):
             delattr(self, name)
-        self._learned = self._root = self._streamed_metric = None
+        if "_root" in vars(self):
+            del self._root
+        self._learned = self._streamed_metric = None
 
     def _begin(self, rows: Rows, rng: np.random.Generator, continued: bool) -> Procedure:
         """Begin a fit, or go on, over rows that may be mapped."""
@@ -374,6 +378,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Standardized, Stored
         given, goes_on = rows, self._is_fitted()
         if not goes_on:
             self._begin_moments(rows)
+        elif self._stream is None:
+            self._see_all_columns(rows.X, streams=True)
         if self._stream is not None:
             self._stream = deepcopy(self._stream)
             with _overflow_is_checked():

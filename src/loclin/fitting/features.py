@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from sklearn.utils.extmath import row_norms
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse
 from loclin.engine.procedure import Change
 from loclin.engine.shapes import Shape
+from loclin.fitting.columns import Columns
 
 _CHUNK = 2**18  # numbers whose moments are taken at once
 _ROUNDING = 1e-5  # that rows of unit length may have
@@ -28,16 +29,21 @@ _ROUNDING = 1e-5  # that rows of unit length may have
 class FeatureMap:
     """The map of rows ``x' = (x - centre) / scale``, and the way back for what is learned.
 
+    Of d features that the model sees.
+
     Parameters
     ----------
     centre : ndarray of shape (d,) or None
         None where rows are sparse, and stay so.
     scale : ndarray of shape (d,) or None
         None leaves the rows as they are.
+    columns : Columns or None
+        Those that are seen at all; None for all.
     """
 
     centre: Annotated[Floats | None, Shape("d")] = None
     scale: Annotated[Floats | None, Shape("d")] = None
+    columns: Columns | None = None
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         if self.scale is None:
@@ -45,12 +51,14 @@ class FeatureMap:
         return None if (self.scale > 0).all() else "scale has numbers that are not positive"
 
     @property
-    def is_plain(self) -> bool:
-        """Tell whether nothing changes."""
+    def is_raw(self) -> bool:
+        """Tell whether features are seen as they are, if at all."""
         return self.scale is None
 
     def of_matrix(self, X: Matrix) -> Any:
         """Return the rows as the model sees them: the mean comes first, where it is large."""
+        if self.columns is not None:
+            X = self.columns.of_matrix(X)
         if self.scale is None:
             return X
         if is_sparse(X) and self.centre is not None:  # the model learned from dense rows
@@ -77,12 +85,13 @@ class FeatureMap:
 
     def back(self, value: Any, power: int) -> Any:
         """Return a field of a fitted model, of that power (`FittedModel.units`), of the rows."""
-        if self.scale is None or abs(power) > 1 or not any(np.asarray(value).strides):
+        if abs(power) > 1:
             return value
-        if power == 1:
-            return value / self.scale
-        found = value * self.scale
-        return found if self.centre is None else found + self.centre
+        if self.scale is not None and any(np.asarray(value).strides):
+            value = value / self.scale if power == 1 else value * self.scale
+            if power == -1 and self.centre is not None:
+                value = value + self.centre
+        return value if self.columns is None else self.columns.to_all(value)
 
     def constants(self, constants: Floats, coef: Floats) -> Floats:
         """Return constants of linear functions of the rows, in float64, as they take in the means.
@@ -97,6 +106,12 @@ class FeatureMap:
         if self.centre is None or not any(coef.strides):
             return constants
         return np.asarray(constants - coef @ self.centre.astype(np.float64))
+
+    def with_all_columns(self) -> FeatureMap:
+        """Return the map of all columns: those not used before keep their unit."""
+        if self.columns is None or self.scale is None:
+            return PLAIN
+        return FeatureMap(scale=self.columns.to_all(self.scale, fill=1.0))
 
     def change_to(self, other: FeatureMap) -> Change:
         """Return the change from what is learned of rows under this map to rows under another."""
@@ -207,16 +222,18 @@ def no_moments(n_features: int) -> Moments:
     return Moments(0, 0.0, np.zeros(n_features), np.zeros(n_features))
 
 
-def standardized(rows: Rows) -> FeatureMap:
-    """Return the map that standardizes these rows, by their weights.
+def standardized(rows: Rows, columns: Columns | None = None) -> FeatureMap:
+    """Return the map that standardizes these columns of rows, by the rows' weights.
 
     Sparse rows of unit length stay as they are: so are vectors of texts, whose rare words would
     count too much (docs/notes/units.md).
     """
     if is_sparse(rows.X) and _of_unit_length(rows.X):
-        return PLAIN
+        return FeatureMap(columns=columns)
+    rows = FeatureMap(columns=columns).of_rows(rows)
     moments = no_moments(rows.X.shape[1]).after(rows)
-    return moments.map_for(rows.X.dtype, centred=not is_sparse(rows.X))
+    found = moments.map_for(rows.X.dtype, centred=not is_sparse(rows.X))
+    return replace(found, columns=columns)
 
 
 def _of_unit_length(X: Matrix) -> bool:

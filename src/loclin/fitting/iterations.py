@@ -85,7 +85,7 @@ def accuracy_with(classifier: Any, fitted: FittedModel, rows: Rows) -> float:
 def warn_of_end(classifier: Any, gap: float | None) -> None:
     """Warn that all iterations were done before the duality gap, or a plateau, was reached."""
     end, tol = f"max_iter={classifier.max_iter} iterations", classifier.tol
-    is_raw = classifier._features.is_plain
+    is_raw = classifier._features.is_raw
     if gap is None:
         watched = "held-out accuracy" if classifier.early_stopping else "objective"
         told = (
@@ -111,7 +111,7 @@ def check_learned(classifier: Any) -> None:
         floats = [(k, v) for k, v in classifier.get_params().items() if isinstance(v, float)]
         odd = [f"{k}={v:g}" for k, v in floats if 1e30 < v < np.inf or 0 < v < 1e-30]
         cure = f"take {' and '.join(odd)} nearer to 1." if odd else "raise alpha."
-        if classifier._features.is_plain:
+        if classifier._features.is_raw:
             cure = f"scale the features first, for example by standardize=True, or {cure}"
         raise ValueError(f"Training overflowed: some weights are no longer finite; {cure}")
 

@@ -23,6 +23,7 @@ from loclin.fitting.iterations import Wrapped
 # Rows with a mean squared norm between these are learned from as they are: those of unit norm are,
 # and pixels from 0 to 255.
 _SMALL, _LARGE = 0.25, 1e12
+LEAST = 1e-2  # root of a metric, in its largest: it must be invertible in single precision
 
 
 def multiplier_for(model: Any, rows: Rows) -> float:
@@ -65,6 +66,11 @@ def in_metric(X: Matrix, root: Floats | None) -> Any:
     changed = X.copy()
     changed.data *= root[X.indices]
     return changed
+
+
+def least_of(root: Floats) -> float:
+    """Return the root of a diagonal metric where features are of no use."""
+    return LEAST * float(root.max())
 
 
 class LinearMap(NamedTuple):

@@ -22,7 +22,7 @@ from loclin.engine.shapes import Shape
 from loclin.engine.streams import share_of_last
 from loclin.engine.threads import side_by_side
 from loclin.engine.warned import quiet
-from loclin.fitting.mapped import in_metric
+from loclin.fitting.mapped import LEAST, in_metric
 from loclin.fitting.probability import few_of, log_losses
 from loclin.fitting.rows import part_of
 from loclin.fitting.strength import FEW_ROWS, FOLDS
@@ -37,7 +37,6 @@ _GRADIENT_ROWS = 2000  # whose gradients are looked at
 _MOST_CODES = 4000  # of a row, whose moments are taken: of more, gradients are formed row by row
 _STRONGER = 4.0  # penalty of the short fits
 _POWER = 0.25  # of the AGOP: the metric is its square root
-_LEAST = 1e-2  # root of the metric, in its largest: it must be invertible in single precision
 
 
 def code_moments(codes: Any, weights: Floats) -> Floats:
@@ -138,9 +137,9 @@ def root_of(products: Floats, X: Matrix, rank: int | None = None) -> Floats | No
     largest = float(values.max())
     if largest <= 0:
         return None
-    strengths = np.maximum(np.maximum(values / largest, 0.0) ** _POWER, _LEAST)
+    strengths = np.maximum(np.maximum(values / largest, 0.0) ** _POWER, LEAST)
     if rank is not None:
-        strengths[: max(0, len(strengths) - rank)] = _LEAST
+        strengths[: max(0, len(strengths) - rank)] = LEAST
     root = strengths if vectors is None else (vectors * strengths) @ vectors.T
     root = root.astype(X.dtype)
     norm2 = mean_squared_norm(in_metric(X, root))
@@ -278,7 +277,7 @@ def move_metric(model: Any, rows: Rows) -> None:
         )
         root = root_of(products, rows.X, rank_of(metric))
         if root is not None:
-            vars(model).update({"_root": root} | attributes_of(root, rows.X.shape[1]))
+            model._root = root
             stream.move(model._map)
         seen = seen._replace(n_next=2 * stream.n_seen)
     model._streamed_metric = seen
@@ -302,7 +301,7 @@ def stronger(model: Any) -> dict[str, Any]:
 
 
 def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
-    """Return the attributes that tell the metric of a fit; none where there should be none.
+    """Return the root of the metric of a fit, as an attribute; none where there should be none.
 
     Raises
     ------
@@ -312,7 +311,7 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
     metric = model.metric
     if metric is None:
         return {}
-    n_features = rows.X.shape[1]
+    n_features = model.n_features_in_  # used or not
     if is_whole(metric) and (is_sparse(rows.X) or n_features > MOST_FEATURES):
         reason = (
             "would make sparse rows dense" if is_sparse(rows.X)
@@ -321,7 +320,7 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
         raise ValueError(f"metric={metric!r} {reason}; use metric='diagonal' instead.")
     too_many = model._learns_codes and len(rows.y) > MOST_CHOSEN_FOR
     if metric == "auto" and (n_features > MOST_FEATURES or too_many):
-        return {"_root": None} | attributes_of(None, n_features)
+        return {"_root": None}
     seed, trial = model._seed(), model._trial(rows)
     if metric != "auto" and not trial.in_metric:
         raise ValueError(
@@ -336,12 +335,4 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
         elif trial.in_metric:
             with suppress(ValueError):  # a fold may have too few rows for what all allow
                 root = chosen_root(tried, rows, trial, seed)
-    return {"_root": root} | attributes_of(root, n_features)
-
-
-def attributes_of(root: Floats | None, n_features: int) -> dict[str, Floats]:
-    """Return the fitted attributes that tell a metric."""
-    if root is None or root.ndim == 1:
-        return {"feature_weights_": np.ones(n_features) if root is None else root}
-    metric = root @ root
-    return {"metric_": metric, "feature_weights_": np.sqrt(np.diag(metric))}
+    return {"_root": root}

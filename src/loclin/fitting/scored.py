@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from loclin.engine.scores import difference, winners
 from loclin.engine.shapes import Shape, Size
 from loclin.fitting.atomic import snapshot
+from loclin.fitting.features import PLAIN, FeatureMap
 from loclin.fitting.probability import Probabilities
 
 
@@ -18,8 +20,15 @@ class Scored(Probabilities, ClassifierMixin):
     """A classifier by scores, of dense or sparse rows; `_scores_of` supplies them."""
 
     classes_: Annotated[NDArray[Any], Shape("c", None)]
-    n_features_in_: Annotated[int, Size("d"), Size("p")]  # p: as a stream's models see them
-    feature_names_in_: Annotated[NDArray[Any], Shape("d", None)]
+    n_features_in_: Annotated[int, Size("f"), Size("p")]  # p: as a stream's models see them
+    feature_names_in_: Annotated[NDArray[Any], Shape("f", None)]
+    _features: FeatureMap = PLAIN  # of the rows, to those of d features that the model sees
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        f, seen = sizes.get("f"), sizes.get("d", sizes.get("f"))
+        if self._features.columns is not None or seen == f:
+            return None
+        return f"n_features_in_ is {f}, but the model is of {seen} features"
 
     @abstractmethod
     def _scores_of(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:

@@ -7,26 +7,51 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from loclin.engine.data import Rows
+from loclin.engine.data import Matrix, Rows
 from loclin.fitting.checks import check_feature_scale
-from loclin.fitting.features import PLAIN, FeatureMap, StreamedMoments, standardized
+from loclin.fitting.columns import Columns, knows_columns, used_columns, with_all_columns
+from loclin.fitting.features import FeatureMap, StreamedMoments, standardized
+from loclin.fitting.mapped import least_of
 
 
 class Standardized:
     """What a classifier sees of its rows: those of a fit tell, and those of a stream so far."""
 
     standardize: bool = False
-    _coding_parameter: str | None = None  # one that is frozen knows the rows as they are given
+    _coding_parameter: str | None = None  # frozen ones, and points, know the rows as given
+    _can_do_with_columns = False  # does all that it learns of columns tell so (`with_all_columns`)?
     _follows_moments = False  # can what is learned on a stream be carried over to another map?
-    _features: FeatureMap = PLAIN  # of the rows, to those that the model sees
+    _features: FeatureMap
     _moments: StreamedMoments | None = None  # of the rows of a stream, where the map may move
     _largest: float = 0.0  # feature that the model has seen
     _learned: Any
+    _root: Any
 
-    def _standardized(self, rows: Rows) -> FeatureMap:
-        """Return the map by these rows; none where the rows are to be seen as they are."""
-        coding = getattr(self, self._coding_parameter) if self._coding_parameter else None
-        return standardized(rows) if self.standardize and not has_frozen(coding) else PLAIN
+    def _standardized(self, rows: Rows, columns: Columns | None = None) -> FeatureMap:
+        """Return the map by these rows; unscaled where the rows are to be seen as they are."""
+        if self.standardize and not has_frozen(self._given_coding()):
+            return standardized(rows, columns)
+        return FeatureMap(columns=columns)
+
+    def _used_columns(self, rows: Rows) -> Columns | None:
+        """Return the columns that a fit is to see; None for all."""
+        can = self._can_do_with_columns and knows_columns(self._given_coding())
+        return used_columns(rows.X) if can else None
+
+    def _given_coding(self) -> Any:
+        return getattr(self, self._coding_parameter) if self._coding_parameter else None
+
+    def _see_all_columns(self, X: Matrix, *, streams: bool) -> None:
+        """Let what goes on see all columns, where rows use others, or any may come."""
+        columns = self._features.columns
+        if columns is None or not (streams or not columns.have_all_of(X)):
+            return
+        root = self._root
+        vars(self).update(vars(with_all_columns(self, columns)))
+        if root is not None:
+            self._root = columns.to_all(root, fill=least_of(root))
+        self._learned = with_all_columns(self._learned, columns)
+        self._features = self._features.with_all_columns()
 
     def _seen(self, rows: Rows, *, goes_on: bool) -> Rows:
         """Return rows as the model sees them, of the type of what goes on; check their scale."""
@@ -41,7 +66,7 @@ class Standardized:
     def _begin_moments(self, rows: Rows) -> None:
         """Let the map be that of the first rows of a stream."""
         self._features = self._standardized(rows)
-        moves = self._follows_moments and not self._features.is_plain
+        moves = self._follows_moments and not self._features.is_raw
         self._moments = StreamedMoments.of(rows) if moves else None
 
     def _follow(self, stream: Any, rows: Rows) -> None:

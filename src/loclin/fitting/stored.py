@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from loclin.engine.data import Floats
 from loclin.engine.procedure import FittedModel, LocalModels, Procedure, StreamProcedure
-from loclin.engine.shapes import Shape
 from loclin.fitting.begun import Begun
 from loclin.fitting.checks import check_shared_parameters
 from loclin.fitting.consistent import wrong_with
 from loclin.fitting.features import FeatureMap
 from loclin.fitting.iterations import Plateau, end_of
+from loclin.fitting.mapped import least_of
 
 
 class Stored(Begun):
@@ -24,13 +24,13 @@ class Stored(Begun):
     In pickles and files, weights of sparse rows stay feature by feature.
     """
 
-    feature_weights_: Annotated[Floats, Shape("d", np.floating)]
-    metric_: Annotated[Floats, Shape("d d", np.floating)]
     n_iter_: int
     objective_: list[float]
     validation_scores_: list[float]
     _fitted_models: ClassVar[tuple[type[FittedModel], ...]] = (LocalModels,)  # that it may have
     _features: FeatureMap
+    _root: Any
+    n_features_in_: int
     _learned: Any = None  # one of `_fitted_models`, of the rows as the model sees them
     _kept: Any = None  # what a fit that goes on needs besides the attributes
     _stream: StreamProcedure | None = None
@@ -50,6 +50,28 @@ class Stored(Begun):
         for name in own | {"local_coef", "local_intercept"}:
             if not hasattr(cls, f"{name}_"):
                 setattr(cls, f"{name}_", reader_of(name))
+
+    @property
+    def metric_(self) -> Floats:
+        """What squared distances are measured by, where the metric is whole."""
+        root = vars(self).get("_root")
+        if root is None or root.ndim == 1:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'metric_'")
+        return np.asarray(root @ root)
+
+    @property
+    def feature_weights_(self) -> Floats:
+        """What features count once they are standardized; see the attributes of the class."""
+        if "_root" not in vars(self):
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute 'feature_weights_'"
+            )
+        root, columns = self._root, self._features.columns
+        if root is None:
+            return np.ones(self.n_features_in_)
+        if root.ndim == 2:
+            return np.asarray(np.sqrt(np.diag(self.metric_)))
+        return root if columns is None else columns.to_all(root, fill=least_of(root))
 
     def _field(self, name: str) -> Any:
         """Return a field of what was learned, of the features as they are given."""
@@ -77,6 +99,10 @@ def reader_of(name: str) -> property:
 
 def with_learned(kinds: tuple[type[FittedModel], ...], state: dict[str, Any]) -> dict[str, Any]:
     """Return the state of an estimator; earlier versions had what is learned in attributes."""
+    if "feature_weights_" in state:
+        state = {name: state[name] for name in state.keys() - {"feature_weights_", "metric_"}}
+    elif state.get("_root") is None:  # there was no metric
+        state = {name: state[name] for name in state.keys() - {"_root"}}
     if "_learned" in state or "intercept_" not in state:
         return state
     if (by_feature := state.pop("_by_feature", None)) is not None:

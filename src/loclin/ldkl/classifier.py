@@ -164,6 +164,7 @@ class LDKLClassifier(LocallyLinearClassifier):
     _multiplies_features = True
     _follows_moments = True
     _fits_may_change = frozenset({"annealing", "tree_lr", "tree_penalty"})
+    _can_do_with_columns = True
     _fitted_models = (TreeModels,)
 
     def __init__(

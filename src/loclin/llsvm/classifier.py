@@ -221,6 +221,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
     coding_: Any
     _multiplies_features = True
     _coding_parameter = "coding"
+    _can_do_with_columns = True
     _fitted_models = (DescentModels, DualModels)
     _kept: list[Annotated[NDArray[np.float64], Shape("n | n s", np.float64)]] | None = None
     _fitted_weights: str | None = None  # of the fit; files of earlier versions have none

@@ -157,6 +157,7 @@ class LMKLClassifier(LocallyLinearClassifier):
     _multiplies_features = True
     _follows_moments = True
     _fits_may_change = frozenset({"gate_lr"})
+    _can_do_with_columns = True
     _fitted_models = (GatedModels, AlternatedModels)
 
     def __init__(

@@ -210,6 +210,7 @@ class ML3Classifier(LocallyLinearClassifier):
     _multiplies_features = True
     _follows_moments = True
     _coding_parameter = "init"
+    _can_do_with_columns = True
     _fitted_models = (DescentModels,)
     _learns_codes = True
     _end_of_rounds = EndOfRounds(patience=2)

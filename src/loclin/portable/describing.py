@@ -87,8 +87,13 @@ def term_of(model: Any, coder: Coder) -> tuple[Term]:
         coef = model._learned.local_coef[:1]
     root = vars(model).get("_root")
     learned, features = model._learned, model._features
-    term = Term(coder, coef, learned.local_intercept, learned.intercept, root)
-    return (term.behind(features.centre, features.scale),)
+    used = None if features.columns is None else features.columns.used
+    return (
+        Term(
+            coder, coef, learned.local_intercept, learned.intercept, root,
+            centre=features.centre, scale=features.scale, columns=used,
+        ),
+    )  # fmt: skip
 
 
 def _no_words(part: Any) -> str:

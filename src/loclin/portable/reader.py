@@ -20,6 +20,7 @@ from loclin.portable.words import (
 
 def seen_by(term: Term, rows: Array) -> Array:
     """Return the rows as the term sees them: the mean comes first, where it is large."""
+    rows = rows if term.columns is None else rows[:, term.columns]
     rows = rows if term.centre is None else rows - term.centre
     return rows if term.scale is None else rows / term.scale
 
@@ -140,9 +141,11 @@ def local_models(term: Term, rows: Array) -> tuple[Array, Array]:
     X, (s, m) = seen_by(term, rows), term.intercept.shape
     codes = np.broadcast_to(codes_of(term, X), (len(X), s, m))
     intercept = np.einsum("nsm,sm->ns", codes, np.asarray(term.intercept, float)) + term.bias
+    of_all = np.zeros((len(X), s, rows.shape[1]))
     if term.coef is None:
-        return np.zeros((len(X), s, X.shape[1])), intercept
+        return of_all, intercept
     coef = np.broadcast_to(np.asarray(term.coef, float), (s, *term.coef.shape[1:]))
     found = np.einsum("nsm,smd->nsd", codes, coef)
     found = found if term.scale is None else found / term.scale
-    return found, intercept if term.centre is None else intercept - found @ term.centre
+    of_all[:, :, slice(None) if term.columns is None else term.columns] = found
+    return of_all, intercept if term.centre is None else intercept - found @ term.centre

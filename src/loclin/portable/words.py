@@ -149,7 +149,8 @@ Coder = (
 class Term:
     """Local models, and the coder that says how much each counts at a row.
 
-    The row is centred and scaled, ``x = (row - centre) / scale``, and its scores are
+    Of the row some columns are taken, centred and scaled, ``x = (row[columns] - centre) / scale``,
+    and its scores are
     ``score_y(x) = sum_j code_yj(root x) (w_yj . x + b_yj) + bias_y``.
 
     Parameters
@@ -165,6 +166,8 @@ class Term:
         What decisions are multiplied by before they are added to those of other terms.
     centre, scale : ndarray of shape (d,) or None, default=None
         None leaves the rows as they are.
+    columns : ndarray of shape (d,) or None, default=None
+        None takes all.
     """
 
     coder: Coder
@@ -175,9 +178,13 @@ class Term:
     factor: float = 1.0
     centre: Array | None = None
     scale: Array | None = None
+    columns: Array | None = None
 
     def behind(self, centre: Array | None, scale: Array | None) -> Term:
         """Return the term of rows that are centred and scaled first."""
+        if self.columns is not None:
+            centre, scale = (None if of_all is None else of_all[self.columns]
+                             for of_all in (centre, scale))  # fmt: skip
         if self.centre is not None:  # (x - centre) / scale, then less this one's
             within = self.centre if scale is None else scale * self.centre
             centre = within if centre is None else centre + within

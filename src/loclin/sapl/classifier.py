@@ -213,6 +213,8 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     _multiplies_features = True
     _follows_moments = True
+    _can_do_with_columns = True
+    _coding_parameter = "anchors"
     _fitted_models = (AnchoredModels,)
     _learns_codes = True
     _fits_may_change = frozenset({"anchor_lr"})
@@ -370,11 +372,9 @@ class SAPLClassifier(LocallyLinearClassifier):
         """Return the steps of the logarithms of bandwidth and stretches; a stream gives no rows."""
         many = rows is not None and len(rows.y) > _MANY
         learns = self.bandwidth == "learned" or (self.bandwidth == "auto" and many)
-        stretches = many and rows is not None and rows.X.shape[1] <= _WIDEST
-        return (
-            self.anchor_lr / 2 if learns else 0.0,
-            min(1.0, self.anchor_lr) / 5 if stretches else 0.0,
-        )
+        stretches = many and rows is not None and self.n_features_in_ <= _WIDEST
+        of_bandwidth = self.anchor_lr / 2 if learns else 0.0
+        return of_bandwidth, min(1.0, self.anchor_lr) / 5 if stretches else 0.0
 
     def _learned_anchors(
         self, rows: Rows, coding: Any, n_at_rest: int, rates: tuple[float, float]
@@ -416,7 +416,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         """Return the coding that the descent starts from, with `first` anchors if given."""
         n_anchors, n_neighbors, anchors = self.n_anchors, self.n_neighbors, self.anchors
         if not isinstance(anchors, str):
-            if not (self._map.is_plain and self._features.is_plain):
+            if not (self._map.is_plain and self._features.is_raw):
                 points = self._features.of_points(np.array(anchors, rows.X.dtype))
                 anchors = self._map.of_field(points, -1)
             n_anchors = n_anchors or 1  # not used: given anchors are counted

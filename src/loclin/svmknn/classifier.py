@@ -33,7 +33,7 @@ from loclin.fitting.checks import (
     read_rows,
 )
 from loclin.fitting.consistent import wrong_with_classes
-from loclin.fitting.features import PLAIN, FeatureMap, standardized
+from loclin.fitting.features import PLAIN, standardized
 from loclin.fitting.probability import smoothing_of, temperature_of
 from loclin.fitting.rows import weighed
 from loclin.fitting.scored import Scored
@@ -150,7 +150,6 @@ class SVMKNNClassifier(Scored, BaseEstimator):
 
     _multilabel = False
     standardize = False  # what earlier versions have fitted
-    _features: FeatureMap = PLAIN  # of the rows, to those that neighbours are looked for among
     X_: Annotated[Any, Shape("n d")]
     y_: Annotated[NDArray[np.integer], Shape("n", np.integer)]
     weights_: Annotated[Floats, Shape("n", np.float64)]
