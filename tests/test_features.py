@@ -338,3 +338,16 @@ def test_a_coding_with_a_frozen_step_sees_the_rows_as_they_are_given():
     coding = make_pipeline(FrozenEstimator(StandardScaler().fit(X)), SoftAssignmentCoding(10))
     model = loclin.LLSVMClassifier(coding, metric=None, random_state=0).fit(X, y)
     assert model._features.scale is None
+
+
+@pytest.mark.parametrize("unit", [1e-308, 1e-306])
+def test_units_that_coefficients_cannot_have(unit):
+    tiny = X / X.max() * unit
+    with pytest.raises(ValueError, match="X has values as small as"):
+        loclin.ML3Classifier(2, alpha="scale", random_state=0).fit(tiny, y)
+    model = loclin.ML3Classifier(2, alpha="scale", random_state=0).fit(1e9 * tiny, y)
+    assert np.isfinite(model.local_coef_).all()
+    mixed = np.c_[tiny[:, :1], X[:, 1:]]  # the first counts for nothing
+    model = loclin.ML3Classifier(2, alpha="scale", random_state=0).fit(mixed, y)
+    assert model.score(mixed, y) > 0.9
+    assert np.isfinite(model.local_coef_).all()

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 import loclin
 from benchmarks.fuzz.draws import class_weights_of_zero, draw_model, draw_rows, draw_shape, options
 from loclin.codings import OrthogonalCoding, TangentCoding
+from loclin.fitting.features import PLAIN
 
 _RAISERS = (Path(loclin.__file__).parent, Path(sklearn.__file__).parent / "utils")
 
@@ -193,13 +194,15 @@ class Caller:
         rows = rows.astype(scores.dtype)
         coef, intercept = model.local_model(X)
         found = np.einsum("n...d,nd->n...", coef, rows) + intercept
+        centre = getattr(model, "_features", PLAIN).centre  # intercepts take it in, to rounding
+        rows = np.abs(rows) + (0 if centre is None else np.abs(centre))
         if not hasattr(model, "local_weights"):
-            parts = np.einsum("n...d,nd->n...", np.abs(coef), np.abs(rows))
+            parts = np.einsum("n...d,nd->n...", np.abs(coef), rows)
             _check_sums(found, scores, parts + np.abs(intercept))
             return
         codes = model.local_weights(X)
         codes = np.abs(codes.toarray()[:, None] if sparse.issparse(codes) else codes)
-        parts = np.einsum("smd,nd->nsm", np.abs(model.local_coef_), np.abs(rows))
+        parts = np.einsum("smd,nd->nsm", np.abs(model.local_coef_), rows)
         parts = (codes * (parts + np.abs(model.local_intercept_))).sum(axis=2)
         parts = parts.sum(axis=1) if scores.ndim == 1 else parts
         # two scorers of two classes may have intercepts that cancel out

@@ -22,6 +22,7 @@ from loclin.engine.shapes import Shape
 from loclin.fitting.columns import Columns
 
 _CHUNK = 2**18  # numbers whose moments are taken at once
+_LARGEST_WEIGHT = 1e8  # that the type takes of features as they are given
 _ROUNDING = 1e-5  # that rows of unit length may have
 
 
@@ -182,8 +183,7 @@ class Moments(NamedTuple):
         rounding = (10 + self.n_rows) * np.finfo(np.float64).eps
         scale = np.where(self.spread > rounding * np.abs(self.mean), self.spread, 1.0)
         scale = scale.astype(dtype)
-        with np.errstate(divide="ignore", over="ignore"):
-            scale[~np.isfinite(1 / scale)] = 1.0  # too small for the type
+        scale[scale < _LARGEST_WEIGHT / np.finfo(dtype).max] = 1.0  # the rows are said to be small
         return FeatureMap(self.mean.astype(dtype) if centred else None, scale)
 
 
