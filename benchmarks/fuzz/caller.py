@@ -197,12 +197,12 @@ class Caller:
         centre = getattr(model, "_features", PLAIN).centre  # intercepts take it in, to rounding
         rows = np.abs(rows) + (0 if centre is None else np.abs(centre))
         if not hasattr(model, "local_weights"):
-            parts = np.einsum("n...d,nd->n...", np.abs(coef), rows)
+            parts = np.einsum("n...d,nd->n...", _sizes(coef), rows)
             _check_sums(found, scores, parts + np.abs(intercept))
             return
         codes = model.local_weights(X)
         codes = np.abs(codes.toarray()[:, None] if sparse.issparse(codes) else codes)
-        parts = np.einsum("smd,nd->nsm", np.abs(model.local_coef_), rows)
+        parts = np.einsum("smd,nd->nsm", _sizes(model.local_coef_), rows)
         parts = (codes * (parts + np.abs(model.local_intercept_))).sum(axis=2)
         parts = parts.sum(axis=1) if scores.ndim == 1 else parts
         # two scorers of two classes may have intercepts that cancel out
@@ -210,6 +210,11 @@ class Caller:
             np.abs(model.intercept_).sum() if scores.ndim == 1 else np.abs(model.intercept_)
         )
         _check_sums(found, scores, parts + np.abs(intercept) + of_scorers)
+
+
+def _sizes(numbers: Any) -> Any:
+    """Return sizes in which the rounding of numbers is an epsilon: subnormal ones have more."""
+    return np.maximum(np.abs(numbers), np.finfo(numbers.dtype).tiny)
 
 
 def _check_sums(found: Any, scores: Any, parts: Any) -> None:
