@@ -138,7 +138,11 @@ SECOND_FORMS = re.compile(
 )
 
 
-SINGLE_PRECISION = re.compile(r"\[.*(float32|single)")  # of slow ones: all is compiled once more
+# Of the slow ones: all is compiled once more, or processes wait for what takes its time.
+LONG = re.compile(
+    r"\[.*(float32|single)|float32_stays|single_precision|check_estimators_dtypes"
+    r"|test_sixth_model.*check_|test_cli_limits"
+)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -148,7 +152,8 @@ def pytest_collection_modifyitems(items):
     for item, group in groups.items():
         if SECOND_FORMS.search(f"{group}::{item.nodeid}"):
             item.add_marker(pytest.mark.slow)
-        if item.get_closest_marker("slow") and SINGLE_PRECISION.search(item.nodeid):
+            item.add_marker(pytest.mark.long)
+        if item.get_closest_marker("slow") and LONG.search(item.nodeid):
             item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: [*FIRST, groups[item]].index(groups[item]))
     if not os.environ.get("LOCLIN_DATA"):

@@ -34,8 +34,12 @@ MODELS = [
     USSVMClassifier(3, **SHORT),
 ]
 NAMES = ["alpha", "beta", "eta0", "annealing", "tree_lr", "gate_lr", "anchor_lr", "code_lr"]
+LONG = {USSVMClassifier}  # what these do to it, others show
 CASES = [
-    pytest.param(model, name, value, id=f"{type(model).__name__}-{name}-{value}")
+    pytest.param(
+        model, name, value, id=f"{type(model).__name__}-{name}-{value}",
+        marks=[pytest.mark.slow, pytest.mark.long] if type(model) in LONG else (),
+    )
     for model in MODELS for name in NAMES if name in model.get_params()
     for value in (5e-324, 1e-300, 1e155, 1e300, 1.7e308)
 ]  # fmt: skip

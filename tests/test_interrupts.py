@@ -123,7 +123,12 @@ def test_interrupts_of_passes_do_not_kill_the_process():
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
-@pytest.mark.parametrize("how", [[], ["--by", "sigint", "--twice", "--n-jobs", "2"]])
+TWICE = ["--by", "sigint", "--twice", "--n-jobs", "2"]
+
+
+@pytest.mark.parametrize(
+    "how", [[], pytest.param(TWICE, marks=[pytest.mark.slow, pytest.mark.long])]
+)
 def test_random_interrupts_leave_the_estimator_as_it_was(how):
     few = ["--times", "6", "--only", "ML3", "--calls", "fit"]
     assert interrupts.main([*few, *how]) == 0
@@ -152,15 +157,19 @@ def test_a_jupyter_kernel_survives_an_interrupted_fit():
     kernel, client = manager.start_new_kernel(kernel_name="python3")
     try:
 
-        def run(code, interrupt_after=None):
+        def told_by(message):
+            return message["msg_type"], message["parent_header"].get("msg_id")
+
+        def run(code, interrupt=False):
             number = client.execute(textwrap.dedent(code))
-            if interrupt_after is not None:
-                while client.get_iopub_msg(timeout=600)["msg_type"] != "stream":
-                    pass  # until it prints; what came before the client listened is lost
+            if interrupt:
+                printing = "stream", number  # what came before the client listened is lost
+                while printing != told_by(client.get_iopub_msg(timeout=600)):
+                    pass  # of this cell: one that has not begun loses the signal
                 kernel.interrupt_kernel()
             while True:
                 reply = client.get_shell_msg(timeout=600)
-                if reply["parent_header"].get("msg_id") == number:
+                if told_by(reply)[1] == number:
                     return reply["content"]
 
         begin = """
@@ -173,7 +182,7 @@ def test_a_jupyter_kernel_survives_an_interrupted_fit():
         """
         assert run(begin)["status"] == "ok"
         for _ in range(5):
-            stopped = run("model.set_params(**endless).fit(X, y)", 0)
+            stopped = run("model.set_params(**endless).fit(X, y)", interrupt=True)
             assert stopped["ename"] == "KeyboardInterrupt"
             assert run("assert np.array_equal(model.local_coef_, before)")["status"] == "ok"
         again = run("model.set_params(max_iter=5, verbose=0).fit(X, y); assert model.n_iter_ == 5")
