@@ -351,3 +351,12 @@ def test_units_that_coefficients_cannot_have(unit):
     model = loclin.ML3Classifier(2, alpha="scale", random_state=0).fit(mixed, y)
     assert model.score(mixed, y) > 0.9
     assert np.isfinite(model.local_coef_).all()
+
+
+@each
+def test_what_is_learned_cannot_be_written(name):
+    model = model_of(name).fit(X, y)
+    for attribute in ("local_coef_", "local_intercept_", "intercept_"):
+        if attribute in dir(type(model)):
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(model, attribute)[...] = 0

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Labels, Rows
+from loclin.engine.jit import read_only
 from loclin.engine.threads import side_by_side
 from loclin.ensemble.kinds import (
     check_kinds,
@@ -382,19 +383,20 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     @property
     def local_coef_(self) -> Floats:
         """The members' linear models side by side."""
-        return np.asarray(self._features.back(self._side_by_side("local_coef_"), 1))
+        return read_only(self._features.back(self._side_by_side("local_coef_"), 1))
 
     @property
     def local_intercept_(self) -> Floats:
         """Their intercepts."""
-        return self._features.constants(self._side_by_side("local_intercept_"), self.local_coef_)
+        intercepts = self._side_by_side("local_intercept_")
+        return read_only(self._features.constants(intercepts, self.local_coef_))
 
     @property
     def intercept_(self) -> Floats:
         """Global intercepts."""
         check_is_fitted(self, "members_")
         parts = [factor * self._by_scorer(one.intercept_) for one, factor in self._factors()]
-        return np.sum(parts, axis=0)
+        return read_only(np.sum(parts, axis=0))
 
     # How it is done.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -200,12 +200,6 @@ class StreamedMoments(NamedTuple):
     moments: Moments
     n_next: int
 
-    @classmethod
-    def of(cls, rows: Rows) -> Self:
-        """Return those of the first rows, by which the map is."""
-        moments = no_moments(rows.X.shape[1]).after(rows)
-        return cls(moments, 2 * moments.n_rows)
-
     def after(self, rows: Rows) -> tuple[StreamedMoments, bool]:
         """Take in some more rows; tell whether the map is to move.
 
@@ -223,17 +217,28 @@ def no_moments(n_features: int) -> Moments:
 
 
 def standardized(rows: Rows, columns: Columns | None = None) -> FeatureMap:
-    """Return the map that standardizes these columns of rows, by the rows' weights.
+    """Return the map that standardizes these columns of rows, by the rows' weights."""
+    rows = FeatureMap(columns=columns).of_rows(rows)
+    moments = moments_of(rows)
+    if moments is None:
+        return FeatureMap(columns=columns)
+    return replace(map_by(moments, rows.X), columns=columns)
+
+
+def moments_of(rows: Rows) -> Moments | None:
+    """Return the moments by which rows are standardized; None where they should not be.
 
     Sparse rows of unit length stay as they are: so are vectors of texts, whose rare words would
     count too much (docs/notes/units.md).
     """
     if is_sparse(rows.X) and _of_unit_length(rows.X):
-        return FeatureMap(columns=columns)
-    rows = FeatureMap(columns=columns).of_rows(rows)
-    moments = no_moments(rows.X.shape[1]).after(rows)
-    found = moments.map_for(rows.X.dtype, centred=not is_sparse(rows.X))
-    return replace(found, columns=columns)
+        return None
+    return no_moments(rows.X.shape[1]).after(rows)
+
+
+def map_by(moments: Moments, X: Matrix) -> FeatureMap:
+    """Return the map of rows like these by moments: sparse ones are not centred."""
+    return moments.map_for(X.dtype, centred=not is_sparse(X))
 
 
 def _of_unit_length(X: Matrix) -> bool:

@@ -10,7 +10,14 @@ from sklearn.frozen import FrozenEstimator
 from loclin.engine.data import Matrix, Rows
 from loclin.fitting.checks import check_feature_scale
 from loclin.fitting.columns import Columns, knows_columns, used_columns, with_all_columns
-from loclin.fitting.features import FeatureMap, StreamedMoments, standardized
+from loclin.fitting.features import (
+    PLAIN,
+    FeatureMap,
+    StreamedMoments,
+    map_by,
+    moments_of,
+    standardized,
+)
 from loclin.fitting.mapped import least_of
 
 
@@ -27,11 +34,12 @@ class Standardized:
     _learned: Any
     _root: Any
 
-    def _standardized(self, rows: Rows, columns: Columns | None = None) -> FeatureMap:
+    def _standardized(self, rows: Rows, columns: Columns | None) -> FeatureMap:
         """Return the map by these rows; unscaled where the rows are to be seen as they are."""
-        if self.standardize and not has_frozen(self._given_coding()):
-            return standardized(rows, columns)
-        return FeatureMap(columns=columns)
+        return standardized(rows, columns) if self._standardizes() else FeatureMap(columns=columns)
+
+    def _standardizes(self) -> bool:
+        return self.standardize and not has_frozen(self._given_coding())
 
     def _used_columns(self, rows: Rows) -> Columns | None:
         """Return the columns that a fit is to see; None for all."""
@@ -65,9 +73,11 @@ class Standardized:
 
     def _begin_moments(self, rows: Rows) -> None:
         """Let the map be that of the first rows of a stream."""
-        self._features = self._standardized(rows)
-        moves = self._follows_moments and not self._features.is_raw
-        self._moments = StreamedMoments.of(rows) if moves else None
+        moments = moments_of(rows) if self._standardizes() else None
+        self._features = PLAIN if moments is None else map_by(moments, rows.X)
+        self._moments = None
+        if self._follows_moments and moments is not None:
+            self._moments = StreamedMoments(moments, 2 * moments.n_rows)
 
     def _follow(self, stream: Any, rows: Rows) -> None:
         """Let the map of a stream follow the moments of its rows, these included."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from loclin.engine.data import Floats
+from loclin.engine.jit import read_only
 from loclin.engine.procedure import FittedModel, LocalModels, Procedure, StreamProcedure
 from loclin.fitting.begun import Begun
 from loclin.fitting.checks import check_shared_parameters
@@ -74,7 +75,14 @@ class Stored(Begun):
         return root if columns is None else columns.to_all(root, fill=least_of(root))
 
     def _field(self, name: str) -> Any:
-        """Return a field of what was learned, of the features as they are given."""
+        """Return a field of what was learned, of the features as they are given.
+
+        Writing to it would change nothing, so that it cannot be written.
+        """
+        found = self._of_features(name)
+        return read_only(found) if isinstance(found, np.ndarray) else found
+
+    def _of_features(self, name: str) -> Any:
         if not hasattr(self._learned, name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute '{name}_'")
         value, power = getattr(self._learned, name), self._learned.units.get(name, 0)
