@@ -142,6 +142,10 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
 
     Notes
     -----
+    If a class has fewer rows than `n_folds`, no rows are held out: every member sees all rows, all
+    kinds count the same, and the temperature is that of the rows learned from. Probabilities are
+    then too sure. Lower `n_folds`, or trust the labels only.
+
     On a stream (`partial_fit`) every member learns all rows, each in an order of its own; kinds
     count the same, and units and temperature come from rows before they are learned.
 
