@@ -20,6 +20,7 @@ from benchmarks import (
     sapl_growth,
     startup,
     stream,
+    wide,
 )
 from loclin import ML3Classifier
 from loclin.datasets import make_sine
@@ -249,3 +250,10 @@ def test_metric(tmp_path, capsys):
     assert results["ML3"]["diagonal"]["iris"]["weighed"] == 1
     assert 0 <= results["SAPL"]["auto"]["iris"]["error"] < 20
     assert "time" in capsys.readouterr().out
+
+
+def test_wide(capsys):
+    wide.main(["2^16 columns", "--models", "SGDClassifier", "ML3"])
+    linear, local = capsys.readouterr().out.splitlines()
+    assert linear.startswith("2^16 columns") and " x)" not in linear
+    assert float(local.split("pickle")[1].split()[0]) < 3, "megabytes, of 2 for SGDClassifier"
