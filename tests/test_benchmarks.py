@@ -255,5 +255,6 @@ def test_metric(tmp_path, capsys):
 def test_wide(capsys):
     wide.main(["2^16 columns", "--models", "SGDClassifier", "ML3"])
     linear, local = capsys.readouterr().out.splitlines()
-    assert linear.startswith("2^16 columns") and " x)" not in linear
+    assert linear.startswith("2^16 columns")
+    assert " x)" not in linear
     assert float(local.split("pickle")[1].split()[0]) < 3, "megabytes, of 2 for SGDClassifier"
