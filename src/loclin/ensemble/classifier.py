@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.engine.data import Floats, Labels, Rows
+from loclin.engine.data import Floats, Rows
 from loclin.engine.jit import read_only
 from loclin.engine.threads import side_by_side
 from loclin.ensemble.kinds import (
@@ -22,9 +23,10 @@ from loclin.ensemble.kinds import (
     know_units,
     unfitted_member,
 )
-from loclin.ensemble.members import Members, terms_of, weights_of
+from loclin.ensemble.members import fitted_alike, terms_of, weights_of, without_names
 from loclin.ensemble.merging import merged
-from loclin.ensemble.selection import folds_of, select
+from loclin.ensemble.selection import folds_of
+from loclin.ensemble.weighing import WeighedMembers
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.begun import Begun
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
@@ -40,10 +42,8 @@ from loclin.fitting.features import PLAIN, standardized
 from loclin.fitting.probability import (
     StreamedTemperature,
     log_losses,
-    rescaled,
     smoothing_of,
     spread,
-    temperature_of,
 )
 from loclin.fitting.rows import hold_out, near_one, of_positive_weight, without_tiny
 from loclin.fitting.scored import Scored
@@ -54,14 +54,10 @@ from loclin.fitting.targets import (
     n_scorers,
     that_occur,
 )
-from loclin.fitting.trials import decisions_of
 from loclin.portable.words import Term
 
-_MEMORY = 20_000  # rows of a stream that the units of scores remember, about
-_MOST_SCORED = 500  # rows of a call
 
-
-class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
+class LocallyLinearEnsemble(CallbackSupportMixin, WeighedMembers, Scored, Begun):
     """Mean score of several locally linear classifiers: the one to start with where error counts.
 
     Each kind of classifier is fitted `n_folds` times, each time without one fold of the rows and
@@ -193,6 +189,52 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         self.verbose = verbose
 
     # What the user calls.
+
+    @classmethod
+    def of(
+        cls, members: Sequence[Any], X: ArrayLike, y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
+        """Return the ensemble of members that are fitted already: on any rows, machines or days.
+
+        Parameters
+        ----------
+        members : list of classifiers
+            Fitted classifiers of this package, of the same features, classes and precision. Each is
+            a kind of its own. They are not changed.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows that no member has learned from: they tell shares and temperature. Of rows that
+            some have learned, these would count too much.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        ensemble : LocallyLinearEnsemble
+            It predicts, and may go on with `partial_fit` if its members can; `fit` fits members of
+            the same kinds anew.
+
+        Raises
+        ------
+        ValueError
+            If members are not fitted alike, or if the data is not valid.
+        sklearn.exceptions.NotFittedError
+            If one is not fitted.
+        """
+        classes = fitted_alike(members)
+        whole = cls([clone(member) for member in members], standardize=False)
+        whole._check_parameters()
+        whole._keep_parameters("a clone", goes_on=False)
+        rows, target = read_labelled_rows(whole, X, y, dtype=members[0]._learned.local_coef.dtype)
+        whole.classes_, labels = classes, in_classes(target, classes)
+        weights = near_one(check_weights(sample_weight, len(labels)))
+        rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
+        whole.members_ = [without_names(member, whole) for member in members]
+        whole.validation_losses_, whole._n_seen = [], len(labels)
+        whole._weigh(rows, labels, weights, np.zeros(len(labels), int), len(members))
+        return whole
 
     @atomic
     @with_callbacks
@@ -435,63 +477,11 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
                 break
         return members, losses
 
-    def _weigh(
-        self, rows: Any, labels: Labels, weights: Floats, folds: NDArray[np.intp], kinds: int
-    ) -> None:
-        """Set units, shares and the temperature, by the rows that members did not see."""
-        n_each = len(self.members_) // kinds
-        self.shares_, self.units_ = np.full(kinds, 1 / kinds), np.ones(kinds)
-        some = np.flatnonzero((folds >= 0) & (folds < n_each))
-        self.smoothing_ = smoothing_of(len(some) or len(labels))
-        if not len(some):
-            self._set_units(rows)
-            self.temperature_ = temperature_of(decisions_of(self, rows), labels, weights)
-            return
-        shape = (len(labels),) if len(self.classes_) == 2 else (len(labels), len(self.classes_))
-        held_out = [np.zeros(shape) for _ in range(kinds)]
-        for number, member in enumerate(self.members_):
-            kind, fold = divmod(number, n_each)
-            out = np.flatnonzero(folds == fold)
-            if len(out):
-                held_out[kind][out] = member.decision_function(rows[out])
-        parts = [part[some] for part in held_out]
-        self.units_ = np.array([spread(part) or 1.0 for part in parts])
-        parts = [part / unit for part, unit in zip(parts, self.units_, strict=True)]
-        self.shares_ = select(parts, labels[some], weights[some])
-        mean = np.asarray(sum(s * part for s, part in zip(self.shares_, parts, strict=True)))
-        of_one = temperature_of(mean, labels[some], weights[some])
-        few = some[:: -(-len(some) // _MEMORY)]
-        here = spread(decisions_of(self, rows[few]))
-        self.temperature_ = float(rescaled(of_one, here, spread(mean)))
-
     def _merge(self) -> None:
         """Let one member stand for those of a kind that share their codes."""
         by_kind = [merged(members) for members in self._by_kind()]
         self._n_each = [len(members) for members in by_kind]
         self.members_ = [member for members in by_kind for member in members]
-
-    def _set_units(self, rows: Any) -> None:
-        """Let the spread of scores on some rows be the kinds' units."""
-        self.units_ = self._spreads(rows[:: -(-rows.shape[0] // _MOST_SCORED)])
-
-    def _spreads(self, rows: Any) -> NDArray[np.float64]:
-        return np.array([
-            np.mean([spread(member.decision_function(rows)) or 1.0 for member in members])
-            for members in self._by_kind()
-        ])  # fmt: skip
-
-    def _watch(self, rows: Any, labels: Labels, weights: Floats) -> None:
-        """Let rows that are about to be learned tell units and temperature."""
-        few = np.arange(len(labels))[:: -(-len(labels) // _MOST_SCORED)]
-        share = min(1.0, len(labels) / min(self._n_seen + len(labels), _MEMORY))
-        self.units_ = self.units_ + share * (self._spreads(rows[few]) - self.units_)
-        known = self._streamed
-        if not known.precision and self._n_seen:  # a fit came before
-            n_rows = max(known.n_rows, round(1 / self.smoothing_) - 2)
-            known = StreamedTemperature(-float(np.log(self.temperature_)), 10.0, n_rows)
-        self._streamed = known.after(decisions_of(self, rows[few]), labels[few], weights[few])
-        self.temperature_ = self._streamed.temperature
-        self.smoothing_ = smoothing_of(self._streamed.n_rows)
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         return self._class_scores(self._validate_new(X))

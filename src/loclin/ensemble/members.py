@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from itertools import islice
 from typing import Annotated, Any
@@ -91,3 +92,55 @@ def terms_of(factors: Iterable[tuple[Any, float]], features: FeatureMap) -> tupl
         for member, factor in factors
         for term in describe(member).terms
     )
+
+
+def fitted_alike(members: Any) -> NDArray[Any]:
+    """Return the classes of fitted members, which have all in common that an ensemble needs.
+
+    Raises
+    ------
+    ValueError
+        If they have not.
+    sklearn.exceptions.NotFittedError
+        If one is not fitted.
+    """
+    members = list(members) if isinstance(members, Iterable) else []
+    if not members or not all(isinstance(one, LocallyLinearClassifier) for one in members):
+        raise ValueError("members are no list of fitted classifiers of loclin.")
+    for one in members:
+        check_is_fitted(one, "intercept_")
+    first = members[0]
+    for one in members[1:]:
+        if not np.array_equal(one.classes_, first.classes_):
+            raise ValueError(
+                f"members have different classes: {first.classes_} and {one.classes_}. Fit all on "
+                "rows of the same classes."
+            )
+        if one.n_features_in_ != first.n_features_in_:
+            raise ValueError(
+                f"members have {first.n_features_in_} and {one.n_features_in_} features. Fit all "
+                "on the same features."
+            )
+        if one._learned.local_coef.dtype != first._learned.local_coef.dtype:
+            raise ValueError("members are of float32 and float64. Fit all on rows of one type.")
+    if any(one._multilabel for one in members):
+        raise ValueError("a member has several labels a row; an ensemble has one.")
+    return np.asarray(first.classes_)
+
+
+def without_names(member: Any, ensemble: Any) -> Any:
+    """Return a copy of a member that takes rows as the ensemble has checked them.
+
+    Raises
+    ------
+    ValueError
+        If it knows its features by other names.
+    """
+    names, own = (getattr(one, "feature_names_in_", None) for one in (ensemble, member))
+    if not (names is None or own is None or np.array_equal(names, own)):
+        raise ValueError(
+            f"members know their features as {own}, but X has {names}. Give them in that order."
+        )
+    other = copy(member)
+    vars(other).pop("feature_names_in_", None)
+    return other
