@@ -111,6 +111,9 @@ def test_a_description_says_what_its_model_says(name, n_classes):
     again = Description.from_dict(json.loads(json.dumps(described.to_dict(), allow_nan=False)))
     np.testing.assert_array_equal(again.decision_function(X), described.decision_function(X))
     np.testing.assert_array_equal(again.predict(X), described.predict(X))
+    for said, few in zip(described.local_model(X[:0]), described.local_model(X[:1]), strict=True):
+        assert said.shape == (0, *few.shape[1:])
+    assert described.predict(X[:0]).shape == (0,)
 
 
 @pytest.mark.slow  # loops of single precision

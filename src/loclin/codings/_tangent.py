@@ -75,7 +75,6 @@ class TangentCoding(Coding):
     [[1.0, 1.0, 0.0, 0.0], [1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0], [0.0, 0.0, 1.0, 1.0]]
     """
 
-    _can_do_with_columns = True  # if its coding can
     anchors_: Annotated[Floats, Shape("a d")]
     tangents_: Annotated[Floats, Shape("a t d")]
     coding_: Any  # a fitted AnchorCoding

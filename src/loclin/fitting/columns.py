@@ -39,7 +39,8 @@ class Columns(NamedTuple):
     n_features: Annotated[int, Size("f")]
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
-        if self.used[0] < 0 or self.used[-1] >= self.n_features or (np.diff(self.used) < 1).any():
+        used = self.used
+        if used.min() < 0 or used.max() >= self.n_features or (used[1:] <= used[:-1]).any():
             return f"columns are not some of {self.n_features}, in order"
         return None
 
@@ -138,6 +139,6 @@ def knows_columns(coding: Any) -> bool:
     if isinstance(coding, BaseEstimator):
         parts += coding.get_params().values()
     return all(
-        isinstance(one, _PLAIN) or getattr(type(one), "_can_do_with_columns", False)
-        for one in parts
+        isinstance(one, _PLAIN) or vars(type(one)).get("_can_do_with_columns", False)
+        for one in parts  # a subclass may measure distances in its own way
     )

@@ -58,7 +58,7 @@ class Stored(Begun):
         root = vars(self).get("_root")
         if root is None or root.ndim == 1:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'metric_'")
-        return np.asarray(root @ root)
+        return read_only(root @ root)
 
     @property
     def feature_weights_(self) -> Floats:
@@ -69,10 +69,10 @@ class Stored(Begun):
             )
         root, columns = self._root, self._features.columns
         if root is None:
-            return np.ones(self.n_features_in_)
+            return read_only(np.ones(self.n_features_in_))
         if root.ndim == 2:
-            return np.asarray(np.sqrt(np.diag(self.metric_)))
-        return root if columns is None else columns.to_all(root, fill=least_of(root))
+            return read_only(np.sqrt(np.diag(self.metric_)))
+        return read_only(root if columns is None else columns.to_all(root, fill=least_of(root)))
 
     def _field(self, name: str) -> Any:
         """Return a field of what was learned, of the features as they are given.

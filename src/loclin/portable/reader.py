@@ -61,7 +61,8 @@ def codes_by(coder: Coder, X: Array) -> Array:
             away = X[:, None] - np.asarray(coder.anchors, float)
             along = np.einsum("nad,atd->nat", away, np.asarray(coder.tangents, float))
             parts = [coder.scale * weights[:, :, None], weights[:, :, None] * along]
-            return np.concatenate(parts, axis=2).reshape(len(X), -1)
+            joined = np.concatenate(parts, axis=2)
+            return joined.reshape(len(X), joined.shape[1] * joined.shape[2])
     raise TypeError(f"{type(coder).__name__} does not code rows alone")
 
 
@@ -124,7 +125,7 @@ def along_paths(outputs: Array) -> Array:
     node, rows = np.zeros(n, int), np.arange(n)
     while True:
         codes[rows, node] = np.tanh(outputs[rows, n_gates + node])
-        if not n_gates or node[0] >= n_gates:  # all leaves are as deep
+        if not n_gates or (node >= n_gates).all():  # all leaves are as deep
             return codes
         node = 2 * node + np.where(outputs[rows, node] > 0, 1, 2)
 
