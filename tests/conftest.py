@@ -138,10 +138,11 @@ SECOND_FORMS = re.compile(
 )
 
 
-# Of the slow ones: all is compiled once more, or processes wait for what takes its time.
+# Of the slow ones: all is compiled once more, others in the default run show nearly the same, or
+# processes wait for what takes its time.
 LONG = re.compile(
     r"\[.*(float32|single)|float32_stays|single_precision|check_estimators_dtypes"
-    r"|test_sixth_model.*check_|test_cli_limits"
+    r"|test_(estimators|sixth_model).*check_|test_cli|test_strength"
 )
 
 
