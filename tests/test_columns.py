@@ -172,10 +172,10 @@ def test_words_say_which_columns(name):
     model = clone((MODELS | DRAWN)[name]).fit(X, y)
     found, rows = Description.from_dict(describe(model).to_dict()), OTHER.toarray()
     np.testing.assert_allclose(
-        found.decision_function(rows), model.decision_function(rows), rtol=1e-6, atol=1e-8
+        found.decision_function(rows), model.decision_function(rows), rtol=1e-9, atol=1e-9
     )
     for part, expected in zip(found.local_model(rows), model.local_model(rows), strict=True):
-        np.testing.assert_allclose(part, expected, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(part, expected, rtol=1e-9, atol=1e-9)
 
 
 @each("name", KINDS)

@@ -89,6 +89,7 @@ def test_what_does_not_go_together_is_refused(fitted):
     ml3 = loclin.ML3Classifier(2, **FEW)
     refused([], "no list of fitted classifiers")
     refused(one, "no list of fitted classifiers")
+    refused(iter([one]), "no list of fitted classifiers")
     refused([one, "ML3"], "no list of fitted classifiers")
     refused([one, ml3], "not fitted", error=NotFittedError)
     two = loclin.ML3Classifier(2, **FEW).fit(X[:100], NAMES[y[:100]])

@@ -104,8 +104,11 @@ def fitted_alike(members: Any) -> NDArray[Any]:
     sklearn.exceptions.NotFittedError
         If one is not fitted.
     """
-    members = list(members) if isinstance(members, Iterable) else []
-    if not members or not all(isinstance(one, LocallyLinearClassifier) for one in members):
+    if (
+        not isinstance(members, list | tuple)
+        or not members
+        or not all(isinstance(one, LocallyLinearClassifier) for one in members)
+    ):
         raise ValueError("members are no list of fitted classifiers of loclin.")
     for one in members:
         check_is_fitted(one, "intercept_")
