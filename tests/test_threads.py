@@ -1,5 +1,6 @@
 """Small products run on one thread, whatever the user's limit: threads wait for one another."""
 
+import gc
 import warnings
 from threading import Event
 
@@ -136,3 +137,16 @@ def test_limits_are_restored_though_a_second_interrupt_comes(monkeypatch):
     with pytest.raises(ZeroDivisionError), threads.limits_restored():
         _ = 1 / 0
     assert restored == ["before", "before"]
+
+
+@pytest.mark.parametrize("manager", [threads.handling_restored, quiet])
+def test_what_an_interrupt_kept_from_its_block_sets_back_nothing_later(manager):
+    """It is entered, the block never begins, and it is collected when the outer ones are left."""
+    handling = list(warnings.filters), np.geterr()
+    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore")
+        abandoned = manager()
+        abandoned.__enter__()
+    del abandoned
+    gc.collect()
+    assert (list(warnings.filters), np.geterr()) == handling

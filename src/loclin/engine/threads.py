@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from threading import Event, current_thread, local, main_thread
 from typing import Any
@@ -36,20 +36,20 @@ def _surely(done: Callable[[], Any]) -> None:
         return
 
 
-@contextmanager
-def handling_restored() -> Iterator[None]:
+class handling_restored:
     """Set what becomes of warnings and overflows as it was if the block fails.
 
     An interrupt may come where a ``with`` block is about to set it back. Interrupts come in the
-    main thread; other threads leave alone what is shared.
+    main thread; other threads leave alone what is shared. This is no generator: one that was
+    interrupted before its block began would set back what it found when it is collected, later.
     """
-    filters, errors = warnings.filters, np.geterr()
-    try:
-        yield
-    except BaseException:
-        if current_thread() is main_thread():
-            _surely(lambda: _handle_by(filters, errors))
-        raise
+
+    def __enter__(self) -> None:
+        self.filters, self.errors = warnings.filters, np.geterr()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and current_thread() is main_thread():
+            _surely(lambda: _handle_by(self.filters, self.errors))
 
 
 def _handle_by(filters: Any, errors: Any) -> None:
@@ -59,15 +59,15 @@ def _handle_by(filters: Any, errors: Any) -> None:
     np.seterr(**errors)
 
 
-@contextmanager
-def limits_restored() -> Iterator[None]:
+class limits_restored:
     """Set the limits as they were if the block fails: an interrupt may come before one is noted."""
-    before = _controller().info()
-    try:
-        yield
-    except BaseException:
-        _surely(lambda: _controller().limit(limits=before))
-        raise
+
+    def __enter__(self) -> None:
+        self.before = _controller().info()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            _surely(lambda: _controller().limit(limits=self.before))
 
 
 def threads_for(products_per_batch: float) -> AbstractContextManager[Any]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 
 # Whose lines the caller did not write.
@@ -50,10 +48,13 @@ def warn_of_cache(message: str) -> None:
         warn(message, CompileCacheWarning)
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Let trials warn of nothing, but of the cache: that comes once in a process."""
-    with warnings.catch_warnings():
+class quiet(warnings.catch_warnings):
+    """Let trials warn of nothing, but of the cache: that comes once in a process.
+
+    This is no generator, for the reason that `engine.threads.handling_restored` is none.
+    """
+
+    def __enter__(self) -> None:
+        super().__enter__()
         warnings.simplefilter("ignore")
         warnings.simplefilter("default", CompileCacheWarning)
-        yield
