@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import loclin
+from loclin._models import FOLDERS
 
 PACKAGE = Path(loclin.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -29,7 +30,8 @@ FLOORS = [
     ["anchors", "projections"],
     ["codings"],
     # the papers, which do not know one another
-    ["ml3", "llsvm", "sapl", "l3m", "ussvm", "csvm", "svmknn", "ldkl", "lmkl"],
+    list(FOLDERS),
+    ["_models"],
     ["ensemble", "_warmup"],
     [""],  # loclin/__init__.py
     ["datasets", "io"],

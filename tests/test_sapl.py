@@ -22,6 +22,7 @@ from loclin.engine.losses import LOSSES
 from loclin.engine.rows import as_models
 from loclin.engine.sgd import SGD
 from loclin.engine.sgd_pass import PassSettings
+from loclin.portable.describing import coder_of
 from loclin.sapl.anchors import LearnedAnchors
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
@@ -98,7 +99,7 @@ def settings_of(alpha, loss, batch_size, local=True, penalize_intercept=False):
 
 def solver_from(X, s, coding, settings, anchor_lr, bandwidth_lr, stretch_lr, n_at_rest):
     rates = anchor_lr, bandwidth_lr, stretch_lr
-    anchors = LearnedAnchors(coding, X.dtype, *rates, n_at_rest)
+    anchors = LearnedAnchors(coder_of(coding), X.dtype, *rates, n_at_rest)
     return SGD(X, s, len(anchors.V), settings, anchors)
 
 

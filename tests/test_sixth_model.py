@@ -11,8 +11,9 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from loclin.datasets import make_xor
+from loclin.engine.prediction import codes_by
 from loclin.engine.sgd_pass import sgd_pass
-from tests.extending.two_gates import Gate, TwoGatesClassifier, gate_codes
+from tests.extending.two_gates import Gate, TwoGatesClassifier, shares_of
 
 FORMS = [np.asarray, sparse.csr_matrix]
 each_form = pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_the_gate_descends_on_the_loss():
     W, b = model.local_coef_[0], model.local_intercept_[0]
 
     def loss(v, c):
-        codes = gate_codes(X, v, c).toarray()
+        codes = codes_by(shares_of(v, c), X)
         scores = (codes * (X @ W.T + b)).sum(axis=1)
         return -np.log(expit(np.where(y == 1, scores, -scores))).sum()
 

@@ -4,35 +4,20 @@ Every model here scores a class as a sum of linear models weighted by a code of 
 ``score_y(x) = sum_j code_yj(x) * (w_yj . x + b_yj) + b_y``.
 """
 
+from loclin import _models
+from loclin._models import *  # noqa: F403
 from loclin._warmup import warmup
-from loclin.csvm import CSVMClassifier
 from loclin.engine.warned import CompileCacheWarning
 from loclin.ensemble import LocallyLinearEnsemble
-from loclin.l3m import L3MClassifier, vc_bound
-from loclin.ldkl import LDKLClassifier
-from loclin.llsvm import LLSVMClassifier
-from loclin.lmkl import KernelLMKLClassifier, LMKLClassifier
-from loclin.ml3 import ML3Classifier
+from loclin.l3m import vc_bound
 from loclin.projections import argmax_lp_ball
-from loclin.sapl import SAPLClassifier
-from loclin.svmknn import SVMKNNClassifier
-from loclin.ussvm import USSVMClassifier
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
-    "CSVMClassifier",
+    *_models.__all__,
     "CompileCacheWarning",
-    "KernelLMKLClassifier",
-    "L3MClassifier",
-    "LDKLClassifier",
-    "LLSVMClassifier",
-    "LMKLClassifier",
     "LocallyLinearEnsemble",
-    "ML3Classifier",
-    "SAPLClassifier",
-    "SVMKNNClassifier",
-    "USSVMClassifier",
     "__version__",
     "argmax_lp_ball",
     "vc_bound",

@@ -9,16 +9,10 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 from sklearn.base import clone
 
+from loclin._models import MODELS
 from loclin.codings import OrthogonalCoding
-from loclin.csvm import CSVMClassifier
 from loclin.engine.warned import quiet
-from loclin.l3m import L3MClassifier
-from loclin.ldkl import LDKLClassifier
 from loclin.llsvm import LLSVMClassifier
-from loclin.lmkl import LMKLClassifier
-from loclin.ml3 import ML3Classifier
-from loclin.sapl import SAPLClassifier
-from loclin.svmknn import SVMKNNClassifier
 
 
 def warmup(
@@ -32,8 +26,8 @@ def warmup(
     Parameters
     ----------
     *classifiers : classifiers
-        Unfitted classifiers of this package; not changed. None stands for those that compile
-        anything, with default settings, and for the kinds of `LocallyLinearEnsemble`.
+        Unfitted classifiers of this package; not changed. None stands for all, with default
+        settings, and so for the kinds of `LocallyLinearEnsemble`.
     dtype : {float64, float32}, default=float64
         Of the features to come.
     layouts : tuple of {"dense", "sparse"}, default=("dense",)
@@ -53,12 +47,9 @@ def warmup(
     if unknown := set(layouts) - set(forms):
         raise ValueError(f"layouts={layouts!r} is not valid; {sorted(unknown)} are none of "
                          f"{sorted(forms)}.")  # fmt: skip
-    kinds = classifiers or (
-        ML3Classifier(), LLSVMClassifier(), LLSVMClassifier(OrthogonalCoding("auto"), bias="both"),
-        SAPLClassifier(), L3MClassifier(), CSVMClassifier(), LDKLClassifier(), LMKLClassifier(),
-        SVMKNNClassifier(),
-    )  # fmt: skip
     X = np.random.default_rng(0).standard_normal((300, 200)).astype(dtype)
+    planes = LLSVMClassifier(OrthogonalCoding("auto"), bias="both")
+    kinds = classifiers or (*(kind() for kind in MODELS), planes)
     for kind in kinds:
         few = {"max_iter": 2} if "max_iter" in kind.get_params() else {}
         for layout in layouts:
@@ -70,4 +61,5 @@ def warmup(
                     model.decision_function(rows)
                     model.predict(rows)
                     model.predict(rows[:1])
-                    model.local_model(rows[:1])
+                    if hasattr(model, "local_model"):
+                        model.local_model(rows[:1])

@@ -8,7 +8,6 @@ nearest of them, and `anchor_planes` the planes of orthogonal coordinate coding.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from numbers import Integral
 from typing import TypeAlias
 
@@ -20,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 
 from loclin.engine.data import Floats, Matrix, is_sparse
-from loclin.engine.nearest import nearest_rows
+from loclin.engine.neighbors import nearest_of_checked
 from loclin.engine.threads import threads_for
 from loclin.engine.warned import warn
 from loclin.fitting.checks import check_number
@@ -39,10 +38,8 @@ RandomState: TypeAlias = int | np.random.RandomState | None
 
 _SOURCES = ("kmeans", "kmeans_per_class", "random")
 _KMEANS_ROWS = 20_000  # beyond, k-means on mini-batches: a few passes instead of a hundred
-_BLOCK = 2**16  # numbers a block: stays near the processor
 _SMALL_SIDE = 3000  # up to here a sparse matrix gets all its singular vectors
 _BANDWIDTH_ROWS = 10_000  # evenly spaced; a median needs no more
-_FEW = 128  # up to so many nearest anchors, insertion beats sorting (measured: 9 us against 16)
 _FLOATS = (np.float64, np.float32)
 
 
@@ -60,13 +57,6 @@ def clipped(name: str, value: int, limit: int, reason: str) -> int:
         return int(value)
     warn(f"{name}={value} is too large: {reason}. Using {name}={limit}.")
     return int(limit)
-
-
-def row_blocks(n_rows: int, row_size: int) -> Iterator[slice]:
-    """Cut the rows into blocks, `row_size` numbers a row."""
-    step = max(1, _BLOCK // max(1, row_size))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
 
 
 def make_anchors(
@@ -248,33 +238,6 @@ def nearest_anchors(X: Data, anchors: ArrayLike, k: int) -> tuple[NDArray[np.int
     return nearest_of_checked(rows, points, k)
 
 
-def nearest_of_checked(X: Matrix, anchors: Floats, k: int) -> tuple[NDArray[np.intp], Floats]:
-    """Do what `nearest_anchors` does with rows and anchors that are checked, of one type."""
-    n_samples, n_anchors = X.shape[0], anchors.shape[0]
-    if not 1 <= k <= n_anchors or X.dtype != anchors.dtype or X.dtype.char not in "fd":
-        raise ValueError(
-            f"No {k} nearest of anchors of shape {anchors.shape} ({anchors.dtype}) can be found. "
-            "Load or fit the coding again."
-        )
-    squares, anchor_squares = squared_norms("X", X), squared_norms("anchors", anchors)
-    indices = np.empty((n_samples, k), np.intp)
-    distances = np.empty((n_samples, k), X.dtype)
-    rounding = X.dtype.type(np.sqrt(np.finfo(X.dtype).eps))
-    for rows in row_blocks(n_samples, n_anchors):
-        products = np.ascontiguousarray(anchors @ X[rows].T)  # rows along the last axis
-        near, at = distances[rows], indices[rows]
-        of_rows = squares[rows]
-        if k <= _FEW:
-            doubtful = np.empty(len(near), np.bool_)
-            nearest_rows(products, of_rows, anchor_squares, rounding, at, near, doubtful)
-        else:
-            doubtful = _nearest_of_many(products, of_rows, anchor_squares, rounding, at, near)
-        again = np.flatnonzero(doubtful)
-        if len(again):
-            _measure(X[rows][again], anchors, again, at, near)
-    return indices, distances
-
-
 def auto_bandwidth(X: Matrix, anchors: ArrayLike, k: int) -> float:
     """1 / (median squared distance of the rows to their k-th anchor), from at most 10,000 rows.
 
@@ -366,54 +329,6 @@ def _given_anchors(anchors: ArrayLike, X: Matrix) -> Floats:
 
 def _dense(X: Matrix) -> Floats:
     return X.toarray() if is_sparse(X) else X
-
-
-def squared_norms(name: str, X: Matrix) -> Floats:
-    with np.errstate(over="ignore"):
-        if is_sparse(X):
-            norms = np.asarray(X.multiply(X).sum(axis=1), X.dtype).ravel()
-        else:
-            norms = np.einsum("nd,nd->n", X, X)
-    if not norms.max(initial=0) < np.finfo(X.dtype).max / 8:
-        raise ValueError(
-            f"{name} has rows so long that their squared norms overflow in {X.dtype}. Scale the "
-            "features first, for example with make_pipeline(StandardScaler(), ...)."
-        )
-    return norms
-
-
-def _nearest_of_many(
-    products: Floats,
-    squares: Floats,
-    anchor_squares: Floats,
-    rounding: np.floating,
-    indices: NDArray[np.intp],
-    distances: Floats,
-) -> NDArray[np.bool_]:
-    """Do what `nearest_rows` does by sorting all anchors, for many neighbours."""
-    whole = squares[:, None] - 2 * products.T + anchor_squares
-    indices[:] = np.argsort(whole, axis=1, kind="stable")[:, : indices.shape[1]]
-    distances[:] = np.maximum(np.take_along_axis(whole, indices, axis=1), 0)
-    doubtful = distances <= rounding * (squares[:, None] + anchor_squares[indices])
-    return np.asarray(doubtful.any(axis=1))
-
-
-def _measure(
-    X: Matrix,
-    anchors: Floats,
-    rows: NDArray[np.intp],
-    indices: NDArray[np.intp],
-    distances: Floats,
-) -> None:
-    """Take the distances of these rows, X, again from the differences, and sort anew."""
-    k = indices.shape[1]
-    for some in row_blocks(len(rows), k * anchors.shape[1]):
-        chosen = np.sort(indices[rows[some]], axis=1)
-        gaps = _dense(X[some])[:, None, :] - anchors[chosen]
-        near = np.einsum("nkd,nkd->nk", gaps, gaps)
-        order = np.argsort(near, axis=1, kind="stable")
-        indices[rows[some]] = np.take_along_axis(chosen, order, axis=1)
-        distances[rows[some]] = np.take_along_axis(near, order, axis=1)
 
 
 def _triangle(X: Matrix) -> Floats:

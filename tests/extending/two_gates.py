@@ -14,7 +14,6 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import expit
 
 from loclin.engine.averaging import DescentModels
 from loclin.engine.coders import (
@@ -30,9 +29,9 @@ from loclin.engine.codes import Intercepts
 from loclin.engine.data import Rows
 from loclin.engine.jit import OPTIONS
 from loclin.engine.losses import losses_for
+from loclin.engine.prediction import codes_by
 from loclin.engine.procedure import LocalModels
 from loclin.engine.rows import add_outer, compiled_form, gather, row_buffer, score
-from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
@@ -41,6 +40,7 @@ from loclin.fitting.encode import Views
 from loclin.fitting.rows import rounds_of, settings_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
+from loclin.portable.words import LinearGates
 
 # 1. The compiled half of the coder: a NamedTuple, and three functions for it.
 
@@ -145,7 +145,7 @@ class LearnedGate(Coder):
         self.forget_average()
 
     def codes(self, Z: Any) -> sparse.csr_matrix:
-        return gate_codes(Z, self.v[0], self.c[0])
+        return sparse.csr_matrix(codes_by(shares_of(self.v[0], self.c[0]), Z))
 
     def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> Gate:
         codes = room_for_codes(Z, batch_size, 2, Z.dtype)
@@ -173,13 +173,12 @@ class LearnedGate(Coder):
         return GatedModels(**vars(models), gate_coef=v[0], gate_intercept=float(c[0]))
 
 
-def gate_codes(X: Any, v: NDArray[Any], c: float) -> sparse.csr_matrix:
-    """How much each of the two models counts at the rows."""
-    g = expit(X @ v + v.dtype.type(c))
-    return sparse.csr_matrix(np.column_stack([g, 1 - g]))
+def shares_of(v: NDArray[Any], c: float) -> LinearGates:
+    """Say how much each of the two models counts: the softmax of the gate's output and of zero."""
+    return LinearGates(np.stack([v, 0 * v]), np.array([c, 0], v.dtype), "softmax")
 
 
-# 3. The classifier: parameters, where its procedures start, its scores and its codes.
+# 3. The classifier: parameters, where its procedures start, its words.
 
 
 class TwoGatesClassifier(LocallyLinearClassifier):
@@ -269,10 +268,5 @@ class TwoGatesClassifier(LocallyLinearClassifier):
         stream = SGDStream(solver, rng, Views(coding=None, linear=True))
         return stream.follow(self._learned.alpha, self._learned.t) if continued else stream
 
-    def _class_scores(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
-        return coded_scores(
-            X, self._codes(X), self._learned.local_coef, self._learned.local_intercept
-        )
-
-    def _codes(self, X: Any) -> sparse.csr_matrix:
-        return gate_codes(X, self._learned.gate_coef, self._learned.gate_intercept)
+    def _coder(self) -> LinearGates:
+        return shares_of(self._learned.gate_coef, self._learned.gate_intercept)

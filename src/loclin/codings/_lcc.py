@@ -14,10 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.anchors import RandomState, check_anchors, make_anchors, row_blocks, squared_norms
+from loclin.anchors import RandomState, check_anchors, make_anchors
 from loclin.codings._base import AnchorCoding
 from loclin.codings._lcc_kernels import code_rows
 from loclin.engine.data import Floats, Matrix, is_sparse, stacked
+from loclin.engine.neighbors import row_blocks, squared_norms
 from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number

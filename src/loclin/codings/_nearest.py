@@ -8,9 +8,8 @@ from numbers import Integral, Real
 from typing import Annotated, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
-from scipy.spatial.distance import cdist
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import (
@@ -19,12 +18,11 @@ from loclin.anchors import (
     check_anchors,
     clipped,
     make_anchors,
-    nearest_of_checked,
-    row_blocks,
 )
 from loclin.codings._base import AnchorCoding
-from loclin.engine.data import Floats, Matrix
-from loclin.engine.shapes import Shape, Size
+from loclin.engine.data import Matrix
+from loclin.engine.neighbors import nearest_codes
+from loclin.engine.shapes import Size
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number
 from loclin.portable.words import NearestAnchors
@@ -44,8 +42,8 @@ class NearestCoding(AnchorCoding):
         """Set what the weights need besides the anchors."""
 
     @abstractmethod
-    def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
-        """Weights (n, k) of the k nearest anchors, from their squared distances; sums of one."""
+    def _coder(self) -> NearestAnchors:
+        """Say what the fitted coding computes."""
 
     @atomic
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -104,14 +102,7 @@ class NearestCoding(AnchorCoding):
         """
         check_is_fitted(self)
         rows = self._new_rows(X, self.anchors_.dtype)
-        indices, distances = nearest_of_checked(rows, self.anchors_, self._n_neighbors)
-        n_samples, k = indices.shape
-        weights = self._weights(indices, distances).astype(rows.dtype, copy=False)
-        parts = weights.ravel(), indices.ravel(), np.arange(0, n_samples * k + 1, k)
-        codes = csr_matrix(parts, shape=(n_samples, len(self.anchors_)))
-        codes.sort_indices()
-        codes.eliminate_zeros()
-        return codes
+        return nearest_codes(self._coder(), rows)
 
 
 class SoftAssignmentCoding(NearestCoding):
@@ -179,35 +170,8 @@ class SoftAssignmentCoding(NearestCoding):
         else:
             self.bandwidth_ = min(float(self.bandwidth), float(np.finfo(X.dtype).max))
 
-    @classmethod
-    def fitted_with(cls, anchors: Floats, n_neighbors: int, bandwidth: float) -> Self:
-        """Return the coding by these anchors, fitted without rows.
-
-        Parameters
-        ----------
-        anchors : ndarray of shape (n_anchors, n_features)
-            Not copied.
-        n_neighbors : int
-        bandwidth : float
-
-        Returns
-        -------
-        coding : SoftAssignmentCoding
-        """
-        coding = cls(len(anchors), n_neighbors, bandwidth, anchors)
-        coding.anchors_, coding.n_features_in_ = anchors, anchors.shape[1]
-        coding.bandwidth_ = min(bandwidth, float(np.finfo(anchors.dtype).max))
-        coding._n_features_out = len(anchors)
-        coding._n_neighbors = min(n_neighbors, len(anchors))
-        return coding
-
     def _coder(self) -> NearestAnchors:
         return NearestAnchors(self.anchors_, self._n_neighbors, "exp", self.bandwidth_)
-
-    def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
-        with np.errstate(over="ignore"):  # exp(-inf) is the 0 that is meant
-            weights = np.exp(-self.bandwidth_ * (distances - distances[:, :1]))
-        return weights / weights.sum(axis=1, keepdims=True)
 
 
 class InverseDistanceCoding(NearestCoding):
@@ -258,13 +222,6 @@ class InverseDistanceCoding(NearestCoding):
     def _coder(self) -> NearestAnchors:
         return NearestAnchors(self.anchors_, self._n_neighbors, "inverse")
 
-    def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
-        nearest = distances[:, :1]
-        on_anchor = nearest == 0
-        weights = np.sqrt(np.where(on_anchor, 1, nearest) / np.where(distances == 0, 1, distances))
-        weights = np.where(on_anchor, distances == 0, weights)
-        return weights / weights.sum(axis=1, keepdims=True)
-
 
 class LLCCoding(NearestCoding):
     """Approximated locality-constrained linear coding: a row rebuilt from its k nearest anchors.
@@ -300,8 +257,6 @@ class LLCCoding(NearestCoding):
     [[0.75, 0.25, 0.0], [0.0, 1.0, 0.0]]
     """
 
-    _squared_distances: Annotated[Floats, Shape("a a", np.float64)]
-
     def __init__(
         self,
         n_anchors: int = 512,
@@ -326,24 +281,7 @@ class LLCCoding(NearestCoding):
             hint="0 leaves the weights of a row on an anchor undefined",
         )
 
-    def _learn(self, X: Matrix) -> None:
-        self._squared_distances = cdist(self.anchors_, self.anchors_, "sqeuclidean")
+    def _learn(self, X: Matrix) -> None: ...
 
     def _coder(self) -> NearestAnchors:
         return NearestAnchors(self.anchors_, self._n_neighbors, "rebuild", self.regularization)
-
-    def _weights(self, indices: NDArray[np.intp], distances: Floats) -> Floats:
-        n_samples, k = indices.shape
-        weights = np.empty((n_samples, k))
-        for rows in row_blocks(n_samples, k * k):
-            near, at = distances[rows].astype(float), indices[rows]
-            # (v_j - x).(v_l - x) from the three squared sides of a triangle: no differences
-            # (n, k, d), and a sparse X stays sparse.
-            between = self._squared_distances[at[:, :, None], at[:, None, :]]
-            C = near[:, :, None] + near[:, None, :] - between
-            C /= 2
-            trace = near.sum(axis=1)
-            trace[trace == 0] = 1  # all k anchors on the row: equal weights
-            C += (self.regularization * trace)[:, None, None] * np.eye(k)
-            weights[rows] = np.linalg.solve(C, np.ones((len(near), k, 1)))[:, :, 0]
-        return weights / weights.sum(axis=1, keepdims=True)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.anchors import RandomState, anchor_planes, clipped
 from loclin.codings._base import Coding
 from loclin.engine.data import Floats, Matrix
+from loclin.engine.prediction import codes_by
 from loclin.engine.shapes import Shape
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_flag, check_number, check_option
@@ -178,7 +179,7 @@ class OrthogonalCoding(Coding):
             Signed; all sets of planes side by side.
         """
         rows = self._validated(X)
-        return csr_matrix(np.hstack([self._set_codes(rows, planes) for planes in self._sets()]))
+        return csr_matrix(np.hstack([codes_by(gates, rows) for gates in self._sets()]))
 
     @snapshot
     def transform_by_class(self, X: ArrayLike) -> Floats:
@@ -194,48 +195,38 @@ class OrthogonalCoding(Coding):
             The dense codes of each class; those of a class with fewer planes than another end in
             zeros. The memory is that of a contiguous (n_classes, n_samples, n_planes).
         """
-        rows = self._validated(X)
-        shape = len(self.n_planes_), rows.shape[0], int(self.n_planes_.max())
-        codes = np.zeros(shape, rows.dtype)
-        for of_class, planes in zip(codes, self._sets(), strict=True):
-            of_class[:, : planes.stop - planes.start] = self._set_codes(rows, planes)
-        return codes.transpose(1, 0, 2)
+        return codes_by(CodesByScorer(self._padded()), self._validated(X))
 
     def _validated(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
         return self._new_rows(X, self.planes_.dtype)
 
-    def _sets(self) -> list[slice]:
-        stops = np.cumsum(self.n_planes_)
-        return [slice(*ends) for ends in zip(stops - self.n_planes_, stops, strict=True)]
+    def _sets(self) -> tuple[LinearGates, ...]:
+        """Say what each set of planes computes; there is one a class, or one."""
+        directions = self.planes_
+        if self.whiten:
+            directions = directions / self.singular_values_[:, None]
+        return tuple(
+            LinearGates(of_set, np.zeros(len(of_set), of_set.dtype), self.norm)
+            for of_set in np.split(directions, np.cumsum(self.n_planes_)[:-1])
+        )
 
-    def _directions(self, planes: slice) -> Floats:
-        """Return what rows are multiplied by."""
-        directions = self.planes_[planes]
-        return directions / self.singular_values_[planes, None] if self.whiten else directions
+    def _padded(self) -> tuple[LinearGates, ...]:
+        """Say the same, with planes of zeros where a set has fewer than another."""
+        most = int(self.n_planes_.max())
+        return tuple(
+            LinearGates(
+                np.pad(one.coef, ((0, most - len(one.coef)), (0, 0))),
+                np.zeros(most, one.coef.dtype),
+                one.into,
+            )
+            for one in self._sets()
+        )
 
     def _coder(self) -> LinearGates | CodesByScorer:
-        most = int(self.n_planes_.max())
-        sets = [self._directions(planes) for planes in self._sets()]
-        padded = [np.pad(one, ((0, most - len(one)), (0, 0))) for one in sets]
-        gates = tuple(LinearGates(one, np.zeros(most, one.dtype), self.norm) for one in padded)
-        return CodesByScorer(gates) if self.per_class else gates[0]
-
-    def _set_codes(self, X: Matrix, planes: slice) -> Floats:
-        codes = X @ self._directions(planes).T
-        if self.norm == "l1":
-            return _divided(codes, np.abs(codes).sum(axis=1, keepdims=True))
-        # the largest first: squares may be too large, or vanish
-        codes = _divided(codes, np.abs(codes).max(axis=1, keepdims=True))
-        return _divided(codes, np.linalg.norm(codes, axis=1, keepdims=True))
+        return CodesByScorer(self._padded()) if self.per_class else self._sets()[0]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = bool(self.per_class)
         return tags
-
-
-def _divided(codes: Floats, lengths: Floats) -> Floats:
-    """Divide the codes of each row, in place, but those of rows of zeros."""
-    codes /= np.where(lengths == 0, 1, lengths)
-    return codes

@@ -17,6 +17,7 @@ from loclin.anchors import anchor_planes, clipped, nearest_anchors
 from loclin.codings._base import AnchorCoding, Coding
 from loclin.codings._lcc import LocalCoordinateCoding
 from loclin.engine.data import Floats, Labels, Matrix, is_sparse
+from loclin.engine.prediction import codes_by
 from loclin.engine.shapes import Shape
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number
@@ -151,26 +152,31 @@ class TangentCoding(Coding):
             Anchor by anchor, its weight and its coordinates.
         """
         check_is_fitted(self)
-        rows = self._new_rows(X, self.anchors_.dtype)
-        weights = self.coding_.transform(rows)
-        samples = np.repeat(np.arange(rows.shape[0]), np.diff(weights.indptr))
-        width = 1 + self.tangents_.shape[1]
-        entries = np.empty((weights.nnz, width), rows.dtype)
-        entries[:, 0] = self.scale * weights.data
-        for places, anchor, tangents in zip(
-            _places(weights.indices, len(self.anchors_)), self.anchors_, self.tangents_, strict=True
-        ):
-            coordinates = rows[samples[places]] @ tangents.T - tangents @ anchor
-            entries[places, 1:] = weights.data[places, None] * coordinates
-        columns = weights.indices[:, None] * width + np.arange(width)
-        parts = entries.ravel(), columns.ravel(), weights.indptr.astype(np.int64) * width
-        codes = csr_matrix(parts, shape=(rows.shape[0], weights.shape[1] * width))
-        codes.eliminate_zeros()
-        return codes
+        return tangent_codes(self._coder(), self._new_rows(X, self.anchors_.dtype))
 
     def _coder(self) -> TangentCodes:
         weights = coder_of(self.coding_)
         return TangentCodes(weights, self.anchors_, self.tangents_, float(self.scale))
+
+
+@codes_by.register
+def tangent_codes(coder: TangentCodes, X: Matrix) -> csr_matrix:
+    """Codes of rows by anchors and their tangents, CSR (n, m)."""
+    weights = csr_matrix(codes_by(coder.weights, X))
+    samples = np.repeat(np.arange(X.shape[0]), np.diff(weights.indptr))
+    width = 1 + coder.tangents.shape[1]
+    entries = np.empty((weights.nnz, width), X.dtype)
+    entries[:, 0] = coder.scale * weights.data
+    for places, anchor, tangents in zip(
+        _places(weights.indices, len(coder.anchors)), coder.anchors, coder.tangents, strict=True
+    ):
+        coordinates = X[samples[places]] @ tangents.T - tangents @ anchor
+        entries[places, 1:] = weights.data[places, None] * coordinates
+    columns = weights.indices[:, None] * width + np.arange(width)
+    parts = entries.ravel(), columns.ravel(), weights.indptr.astype(np.int64) * width
+    codes = csr_matrix(parts, shape=(X.shape[0], weights.shape[1] * width))
+    codes.eliminate_zeros()
+    return codes
 
 
 def _places(labels: Labels, n_labels: int) -> list[NDArray[np.intp]]:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.utils import check_array
 
 from loclin.anchors import clipped, distinct_centres
@@ -18,15 +17,12 @@ from loclin.csvm.pulled import (
     Pulled,
     SolvedClusterModels,
     StreamedClusterModels,
-    clusters_of,
-    one_hot,
 )
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualFit, dual_problems
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure, StreamProcedure
-from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDStream, mean_squared_feature_norm
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
@@ -35,8 +31,7 @@ from loclin.fitting.features import PLAIN
 from loclin.fitting.rows import settings_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import DUAL_TRIAL, Trial
-from loclin.portable.describing import term_of
-from loclin.portable.words import NearestAnchors, Term
+from loclin.portable.words import NearestAnchors
 
 _CLUSTERS, _ROWS = 64, 30  # at most so many clusters, of so many rows on average
 # One for each model, penalised like the weight of a feature that is always 1.
@@ -315,14 +310,5 @@ class CSVMClassifier(LocallyLinearClassifier):
     def _n_scorers(self) -> int:
         return 1 if len(self.classes_) == 2 and not self._competing else len(self.classes_)
 
-    def _terms(self) -> tuple[Term, ...]:
-        return term_of(self, NearestAnchors(self._learned.cluster_centers, 1, "exp"))
-
-    def _codes(self, X: Matrix) -> sparse.csr_matrix:
-        clusters = clusters_of(X, self._learned.cluster_centers)
-        return one_hot(clusters, len(self._learned.cluster_centers), X.dtype)
-
-    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        return coded_scores(
-            X, self._codes(X), self._learned.local_coef, self._learned.local_intercept
-        )
+    def _coder(self) -> NearestAnchors:
+        return NearestAnchors(self._learned.cluster_centers, 1, "exp")

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
-from loclin.anchors import nearest_of_checked
 from loclin.engine.averaging import DescentModels
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualModels
+from loclin.engine.neighbors import nearest_of_checked
 from loclin.engine.procedure import LocalModels
 from loclin.engine.shapes import Shape, Within
 from loclin.fitting.iterations import Wrapped
@@ -118,10 +118,3 @@ class Pulled(Wrapped):
 def clusters_of(X: Matrix, centers: Floats) -> NDArray[np.intp]:
     """Return the number of each row's nearest centre."""
     return nearest_of_checked(X, centers, 1)[0][:, 0]
-
-
-def one_hot(clusters: NDArray[np.intp], m: int, dtype: DTypeLike) -> sparse.csr_matrix:
-    """Return codes (n, m) with a one at each row's cluster."""
-    n = len(clusters)
-    parts = np.ones(n, dtype), clusters.astype(np.int32), np.arange(n + 1, dtype=np.int32)
-    return sparse.csr_matrix(parts, shape=(n, m))

@@ -490,7 +490,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, WeighedMembers, Scored, Begun)
         """Scores of rows that are checked: those of a fit have lost their names."""
         scores = np.zeros((rows.shape[0], n_scorers(self.classes_)), rows.dtype)
         for member, factor in self._factors():
-            of_member = member.decision_function(rows).reshape(scores.shape)
+            seen = member._features.of_matrix(rows)
+            of_member = member._decisions(member._class_scores(seen)).reshape(scores.shape)
             scores += rows.dtype.type(factor) * of_member
         return scores
 

@@ -10,29 +10,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import deepcopy
 from dataclasses import replace
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from loclin.engine.data import Floats, Matrix, Rows
+from loclin.engine.data import Rows
 from loclin.engine.described import check_described, fitted_names
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.schedule import auto_alpha
-from loclin.engine.scores import combine_models
-from loclin.engine.shapes import Shape
 from loclin.engine.threads import threads_for
-from loclin.fitting.atomic import atomic, snapshot
+from loclin.fitting.atomic import atomic
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
-from loclin.fitting.checks import read_labelled_rows, read_rows
+from loclin.fitting.checks import read_labelled_rows
 from loclin.fitting.iterations import EndOfRounds, accuracy_with, check_learned, warn_of_end
+from loclin.fitting.local import ByLocalModels
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
 from loclin.fitting.metric import StreamedMetric, chosen_metric, move_metric
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh, weighed
-from loclin.fitting.scored import Scored
 from loclin.fitting.standardized import Standardized
 from loclin.fitting.stored import Stored, go_on, so_far
 from loclin.fitting.strength import chosen_factor
@@ -59,28 +56,22 @@ def _can_stream(classifier: LocallyLinearClassifier) -> bool:
     return True
 
 
-class LocallyLinearClassifier(CallbackSupportMixin, Scored, Standardized, Stored, ABC):
+class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized, Stored, ABC):
     """Abstract locally linear classifier.
 
-    A model supplies the checks of its parameters, where its procedures start, its scores and its
-    codes. `fit` and `partial_fit` are atomic, so nothing that an attribute holds may be changed in
-    place.
+    A model supplies the checks of its parameters, where its procedures start, and its coder. `fit`
+    and `partial_fit` are atomic, so nothing that an attribute holds may be changed in place.
     """
 
-    local_coef_: NDArray[Any]
-    local_intercept_: NDArray[Any]
-    intercept_: NDArray[Any]
     round_rows: int | None = None  # rows of an iteration where there are more; None: all
     _end_of_rounds: EndOfRounds = EndOfRounds()
     metric: str | int | None = None  # that anchors and the penalty measure by
     n_jobs: int | None = None  # short fits at once
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
-    _scores_tell_finite = False  # has every row with NaN or infinity such a score?
     _multiplies_features = False  # are there intercepts whose constant feature needs others near 1?
     _alpha_unit = 1.0  # strength of the rule for alpha, in that of most
     _multilabel: bool = False  # has a row several labels?
     _multiplier: float = 1.0  # of the features while they are learned from
-    _root: Annotated[Floats | None, Shape("d | d d")] = None  # of the metric
     _learns_codes = False  # along with the models? else the coding stays as it was fitted
     _streamed_metric: StreamedMetric | None = None
     _mean_weight: RunningMean = RunningMean()  # of the rows of a stream
@@ -108,14 +99,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Standardized, Stored
     @abstractmethod
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
         """Begin a stream, these being its first rows; go on from a fit before, if there is one."""
-
-    @abstractmethod
-    def _class_scores(self, X: Any, *, ranks: bool = False) -> Floats:
-        """Scores of the s scorers, (n, s); for `ranks` any numbers in the order of these."""
-
-    @abstractmethod
-    def _codes(self, X: Any) -> Matrix:
-        """Codes behind the scores: CSR (n, m) where the scorers share them, else (n, s, m)."""
 
     # What the user calls.
 
@@ -242,45 +225,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Standardized, Stored
             self._learn(rows)
         return self
 
-    @snapshot
-    def local_weights(self, X: ArrayLike) -> Any:
-        """Return the code of each row: how much each local model counts there.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        codes : csr_matrix of shape (n_samples, n_models) or \
-                ndarray of shape (n_samples, n_scorers, n_models)
-            CSR where the classes share the codes, dense where each has its own.
-        """
-        return self._codes(self._validate_new(X))
-
-    @snapshot
-    def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the linear model that acts at each row: the exact explanation of its score.
-
-        ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for two classes
-        and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to rounding.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A few rows: the result has n_samples * n_classes * n_features numbers.
-
-        Returns
-        -------
-        coef : ndarray of shape (n_samples, n_features) or (n_samples, n_classes, n_features)
-        intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        learned, codes = self._learned, self._codes(self._validate_new(X))
-        coef, intercept = combine_models(codes, learned.local_coef, learned.local_intercept)
-        coef = self._features.back(self._decisions(coef), 1)
-        intercept = self._decisions(intercept + learned.intercept)
-        return coef, self._features.constants(intercept, coef)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = self._takes_indicator
@@ -297,22 +241,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, Scored, Standardized, Stored
     def _validate_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
         X, y = read_labelled_rows(self, X, y, reset=reset, multi_output=self._takes_indicator)
         return X, labels_or_indicator(y) if self._takes_indicator else y
-
-    def _validate_new(self, X: Any, finite: bool = True) -> Any:
-        check_is_fitted(self, "intercept_")
-        dtype = self._learned.local_coef.dtype
-        rows = read_rows(self, X, reset=False, dtype=dtype, ensure_all_finite=finite)
-        return self._features.of_matrix(rows)
-
-    def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
-        """Score of every scorer, of rows that are checked."""
-        if not self._scores_tell_finite:
-            return self._class_scores(self._validate_new(X), ranks=ranks)
-        rows = self._validate_new(X, finite=False)
-        scores = self._class_scores(rows, ranks=ranks)
-        if not np.isfinite(scores.sum()):  # the rows may be, and only the scores too large
-            self._validate_new(X)
-        return scores
 
     def _strength(self, norm2: float, n_samples: float) -> float:
         """Return the L2 strength: the one given, or the rule's times the factor chosen."""

@@ -13,10 +13,10 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from loclin.engine.data import Floats, Labels, Matrix, check_indices, is_sparse
+from loclin.engine.prediction import codes_by, in_best_form
 from loclin.fitting.checks import canonical
-
-# With fewer nonzeros a row than this part of its codes, only those models are scored.
-_DENSE = 0.5
+from loclin.portable.describing import coder_of
+from loclin.portable.words import Transformed
 
 
 def check_coding(name: str, coding: Any, options: Any = ()) -> None:
@@ -89,13 +89,20 @@ def belongs_to_classes(coding: Any) -> bool:
 
 def encode(coding: Any, X: Matrix) -> Any:
     """Codes of the rows: CSR (n, m), or dense (n, m) where few are zero, or (n, s, m) by class."""
+    return in_best_form(codes_by(coder_of(coding), X), X)
+
+
+@codes_by.register
+def transformed(coder: Transformed, X: Matrix) -> Any:
+    """Codes of rows by a transformer of others, or by one that has no words."""
+    coding = coder.transformer
     # X was checked before, and a data frame cannot hold sparse codes
     settings = config_context(assume_finite=True, transform_output="default")
     with warnings.catch_warnings(), settings:
         # a coding that was fitted on a data frame gets its rows without the names
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         if belongs_to_classes(coding):
-            return coding.transform_by_class(X).astype(X.dtype, copy=False)
+            return coding.transform_by_class(X)
         codes = coding.transform(X)
     if codes.ndim != 2 or codes.shape[0] != X.shape[0]:
         raise ValueError(
@@ -105,8 +112,6 @@ def encode(coding: Any, X: Matrix) -> Any:
         check_indices(codes, f"What coding={coding!r} gives")
     if not is_sparse(codes):
         return np.ascontiguousarray(codes, dtype=X.dtype)
-    if codes.nnz > _DENSE * np.prod(codes.shape, dtype=float):
-        return codes.toarray().astype(X.dtype, copy=False)
     return canonical(sparse.csr_matrix(codes, dtype=X.dtype))
 
 

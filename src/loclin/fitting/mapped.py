@@ -15,7 +15,8 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
+from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
+from loclin.engine.prediction import in_metric
 from loclin.engine.procedure import Change, FittedModel
 from loclin.engine.shapes import Shape
 from loclin.fitting.iterations import Wrapped
@@ -45,27 +46,6 @@ def multiplier_for(model: Any, rows: Rows) -> float:
     if norm2 == 0.0:  # the rows left are zero
         return 1.0
     return to_one * 2.0 ** round(-0.5 * math.log2(norm2))
-
-
-def in_metric(X: Matrix, root: Floats | None) -> Any:
-    """Return the rows ``root x``: sparse ones stay sparse.
-
-    Parameters
-    ----------
-    X : {ndarray, csr} of shape (n, d)
-    root : ndarray of shape (d,) or (d, d), or None
-        Square root of a metric, by its diagonal or whole and symmetric, of the type of X; None for
-        the plain one.
-    """
-    if root is None:
-        return X
-    if root.ndim == 2:
-        return X @ root
-    if not is_sparse(X):
-        return X * root
-    changed = X.copy()
-    changed.data *= root[X.indices]
-    return changed
 
 
 def least_of(root: Floats) -> float:

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse, mean_squared_norm
+from loclin.engine.prediction import in_metric
 from loclin.engine.shapes import Shape
 from loclin.engine.streams import share_of_last
 from loclin.engine.threads import side_by_side
 from loclin.engine.warned import quiet
-from loclin.fitting.mapped import LEAST, in_metric
+from loclin.fitting.mapped import LEAST
 from loclin.fitting.probability import few_of, log_losses
 from loclin.fitting.rows import part_of
 from loclin.fitting.strength import FEW_ROWS, FOLDS

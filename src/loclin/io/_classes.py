@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from loclin._models import FOLDERS
+
 Trusted = type | Callable[..., Any] | str
 # Where estimators are looked up, by their public name.
 PUBLIC = (
@@ -32,21 +34,7 @@ PUBLIC = (
 )
 # What else models keep, for streams and warm starts: classes of these folders, which hold data.
 # None of them has a method that Python calls while it is made or thrown away.
-HOLDERS = tuple(
-    f"loclin.{folder}."
-    for folder in (
-        "engine",
-        "fitting",
-        "ml3",
-        "llsvm",
-        "sapl",
-        "l3m",
-        "ussvm",
-        "csvm",
-        "ldkl",
-        "lmkl",
-    )
-)
+HOLDERS = tuple(f"loclin.{folder}." for folder in ("engine", "fitting", *FOLDERS))
 _OTHERS = {"sklearn.compose.make_column_selector"}
 # Types that parameters hold: of what a transformer gives.
 TYPES = {kind.__name__: kind for kind in (bool, int, float, str, object)} | {

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import clipped
 from loclin.engine.data import Matrix, Rows, mean_squared_norm
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure
-from loclin.engine.scores import regional_scores, regions_of
+from loclin.engine.scores import regions_of
 from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import snapshot
 from loclin.fitting.base import LocallyLinearClassifier
@@ -38,8 +37,7 @@ from loclin.l3m.refined import (
     draw_partition,
 )
 from loclin.l3m.rules import region_rules
-from loclin.portable.describing import term_of
-from loclin.portable.words import LinearGates, Term
+from loclin.portable.words import LinearGates
 
 _REGIONS = 6  # the paper's number
 _RESTARTS = {"convex": 30, "refined": 3, "online": 5}
@@ -433,16 +431,6 @@ class L3MClassifier(LocallyLinearClassifier):
         spreads = 1.0 if scale is None else scale
         return region_rules(models, self.classes_, names, n_top, regions, spreads)
 
-    def _terms(self) -> tuple[Term, ...]:
-        gates = LinearGates(
-            self._learned.partition_coef, self._learned.partition_intercept, "one_hot"
-        )
-        return term_of(self, gates)
-
-    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> NDArray[np.floating]:
-        return regional_scores(X, *self._models)
-
-    def _codes(self, X: Matrix) -> sparse.csr_matrix:
-        regions = regions_of(X, self._learned.partition_coef, self._learned.partition_intercept)
-        n, ones = len(regions), np.ones(len(regions), self._learned.local_coef.dtype)
-        return sparse.csr_matrix((ones, regions, np.arange(n + 1)), (n, self._learned.n_regions))
+    def _coder(self) -> LinearGates:
+        partition = self._learned.partition_coef, self._learned.partition_intercept
+        return LinearGates(*partition, "one_hot")

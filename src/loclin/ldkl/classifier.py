@@ -7,12 +7,10 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.losses import losses_for
-from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGDFit, SGDStream
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
@@ -20,9 +18,8 @@ from loclin.fitting.descent import learning_fit, learning_stream
 from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
-from loclin.ldkl.tree import LearnedTree, TreeModels, path_codes, starting_tree
-from loclin.portable.describing import term_of
-from loclin.portable.words import Term, TreePath
+from loclin.ldkl.tree import LearnedTree, TreeModels, starting_tree
+from loclin.portable.words import TreePath
 
 _STREAM_PASS = 1000  # rows of a stream that count as a pass while its tree hardens
 _LEAF_ROWS, _LEAST, _MOST = 100, 3, 5  # of depth="auto"
@@ -274,13 +271,5 @@ class LDKLClassifier(LocallyLinearClassifier):
         tree.hardness = self._learned.hardness
         return tree
 
-    def _terms(self) -> tuple[Term, ...]:
-        return term_of(self, TreePath(self._learned.tree_coef, self._learned.tree_intercept))
-
-    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        return coded_scores(
-            X, self._codes(X), self._learned.local_coef, self._learned.local_intercept
-        )
-
-    def _codes(self, X: Matrix) -> sparse.csr_matrix:
-        return path_codes(X, self._learned.tree_coef, self._learned.tree_intercept)
+    def _coder(self) -> TreePath:
+        return TreePath(self._learned.tree_coef, self._learned.tree_intercept)

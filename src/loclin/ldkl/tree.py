@@ -25,10 +25,12 @@ from loclin.engine.coders import empty_codes, room_for_codes
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.jit import read_only
 from loclin.engine.linear_outputs import LearnedOutputs
+from loclin.engine.prediction import codes_by
 from loclin.engine.rows import compiled_form
 from loclin.engine.scores import check_models
 from loclin.engine.shapes import Shape
 from loclin.ldkl.kernels import MovingTree, walk
+from loclin.portable.words import TreePath
 
 # Of gates whose answers have a deviation near 1: where training begins, and where paths are hard.
 SOFTEST, HARDEST = 1.0, 30.0
@@ -69,6 +71,11 @@ def path_codes(X: Matrix, U: Floats, c: Floats) -> sparse.csr_matrix:
     rows = np.arange(n, dtype=np.int32)
     walk(compiled_form(X), rows, read_only(U), read_only(c), codes, rows)
     return sparse.csr_matrix(codes, shape=(n, m))
+
+
+@codes_by.register
+def _(coder: TreePath, X: Matrix) -> sparse.csr_matrix:
+    return path_codes(X, coder.coef, coder.intercept)
 
 
 def nodes_of(c: Floats) -> int:

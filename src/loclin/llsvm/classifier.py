@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
@@ -16,9 +15,9 @@ from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualFit, DualModels, dual_problems
 from loclin.engine.losses import LOSSES, losses_for
+from loclin.engine.prediction import in_metric
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.rounds import Rounds
-from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
@@ -28,18 +27,17 @@ from loclin.fitting.encode import (
     belongs_to_classes,
     check_classes,
     check_coding,
-    encode,
     fitted_coding,
     seen_by,
 )
 from loclin.fitting.features import PLAIN
 from loclin.fitting.iterations import Constants
-from loclin.fitting.mapped import LinearMap, in_metric
+from loclin.fitting.mapped import LinearMap
 from loclin.fitting.rows import rounds_of, settings_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import DUAL_TRIAL, Trial
-from loclin.portable.describing import coder_of, term_of
-from loclin.portable.words import Term
+from loclin.portable.describing import coder_of
+from loclin.portable.words import Coder
 
 _CODING_ROWS = 50_000  # of the anchors of short fits
 
@@ -439,18 +437,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
             extra,
         )
 
-    def _terms(self) -> tuple[Term, ...]:
-        return term_of(self, coder_of(self.coding_))
-
-    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        codes = encode(self.coding_, in_metric(X, self._root))
-        weights = self._fitted_weights or self.weights
-        coef = self._learned.local_coef if weights == "linear" else None
-        return coded_scores(X, codes, coef, self._learned.local_intercept) + self._learned.intercept
-
-    def _codes(self, X: Matrix) -> Matrix:
-        codes = encode(self.coding_, in_metric(X, self._root))
-        return codes if codes.ndim == 3 else sparse.csr_matrix(codes)
+    def _coder(self) -> Coder:
+        return coder_of(self.coding_)
 
 
 def _default_coding(n_samples: int) -> SoftAssignmentCoding:

@@ -6,15 +6,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from loclin.anchors import auto_bandwidth, distinct_centres
 from loclin.engine.codes import Intercepts
-from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
+from loclin.engine.data import Floats, Rows, mean_squared_norm
 from loclin.engine.dual import DualFit, dual_problems
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.procedure import Procedure
-from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGDStream, mean_squared_feature_norm
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
@@ -28,11 +26,9 @@ from loclin.lmkl.gates import (
     Alternation,
     GatedModels,
     LearnedGates,
-    gate_codes,
     solved,
 )
-from loclin.portable.describing import term_of
-from loclin.portable.words import LinearGates, Term
+from loclin.portable.words import LinearGates
 
 _MODELS = 20  # by default, of enough rows
 
@@ -270,17 +266,5 @@ class LMKLClassifier(LocallyLinearClassifier):
     def _intercepts(self) -> Intercepts:
         return Intercepts(local=self.bias == "local", extra=self.bias == "global")
 
-    def _terms(self) -> tuple[Term, ...]:
-        return term_of(
-            self, LinearGates(self._learned.gate_coef, self._learned.gate_intercept, "softmax")
-        )
-
-    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        codes = gate_codes(X, self._learned.gate_coef, self._learned.gate_intercept)
-        return (
-            coded_scores(X, codes, self._learned.local_coef, self._learned.local_intercept)
-            + self._learned.intercept
-        )
-
-    def _codes(self, X: Matrix) -> csr_matrix:
-        return csr_matrix(gate_codes(X, self._learned.gate_coef, self._learned.gate_intercept))
+    def _coder(self) -> LinearGates:
+        return LinearGates(self._learned.gate_coef, self._learned.gate_intercept, "softmax")

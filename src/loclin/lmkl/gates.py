@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from scipy.special import softmax
 
 from loclin.engine.averaging import DescentModels
 from loclin.engine.coders import room_for_codes
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualFit, DualModels
 from loclin.engine.linear_outputs import LearnedOutputs
+from loclin.engine.prediction import codes_by
 from loclin.engine.procedure import Procedure
 from loclin.engine.shapes import Shape
 from loclin.engine.targets import signs_of
 from loclin.lmkl.kernels import MovingGates
+from loclin.portable.words import LinearGates
 
 _MOST_PASSES = 1000  # of one SVM
 
@@ -58,7 +59,7 @@ class AlternatedModels(DualModels):
 
 def gate_codes(X: Matrix, V: Floats, v0: Floats) -> Floats:
     """Codes of the rows, (n, m): ``softmax(V x + v0)``."""
-    return np.asarray(softmax(X @ V.T + v0, axis=1))
+    return np.asarray(codes_by(LinearGates(V, v0, "softmax"), X))
 
 
 def solved(fit: DualFit) -> DualFit:

@@ -14,7 +14,6 @@ from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_nor
 from loclin.engine.losses import LOSSES, losses_for
 from loclin.engine.rounds import Rounds
 from loclin.engine.schedule import step_offset
-from loclin.engine.scores import pooled_scores, pooling_codes
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import check_coding, encode, fitted_coding, seen_by
@@ -24,8 +23,7 @@ from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
 from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes
-from loclin.portable.describing import term_of
-from loclin.portable.words import Pooling, Term
+from loclin.portable.words import Pooling
 from loclin.projections import dual_exponent
 
 # In rounds steps begin at a part of `eta0`, and fall as if one round were all rows: where they are
@@ -374,20 +372,6 @@ class ML3Classifier(LocallyLinearClassifier):
             stream.follow(self._learned.alpha, self._learned.t)
         return stream
 
-    def _terms(self) -> tuple[Term, ...]:
-        return term_of(self, Pooling(self._dual_exponent()))
-
-    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        q = self._dual_exponent()
-        return pooled_scores(
-            X, self._learned.local_coef, self._learned.local_intercept, q, rooted=not ranks
-        )
-
-    def _codes(self, X: Matrix) -> Floats:
-        return pooling_codes(
-            X, self._learned.local_coef, self._learned.local_intercept, self._dual_exponent()
-        )
-
-    def _dual_exponent(self) -> float:
-        """Return the exponent of the scores: that of the fit, whatever `p` is now."""
-        return dual_exponent(self.p if self._p is None else self._p)
+    def _coder(self) -> Pooling:
+        """Say how models count: by the exponent of the fit, whatever `p` is now."""
+        return Pooling(dual_exponent(self.p if self._p is None else self._p))

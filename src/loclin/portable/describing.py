@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.portable.description import Description
-from loclin.portable.words import Array, Coder, Term
+from loclin.portable.words import Array, Coder, ConstantCode, TangentCodes, Term, Transformed
 
 
 def describe(model: Any) -> Description:
@@ -54,7 +54,7 @@ def describe(model: Any) -> Description:
     check_is_fitted(model, "classes_")
     names = getattr(model, "feature_names_in_", None)
     return Description(
-        terms=model._terms(),
+        terms=tuple(map(_in_words, model._terms())),
         classes=model.classes_,
         n_features=model.n_features_in_,
         multilabel=bool(model._multilabel),
@@ -65,35 +65,49 @@ def describe(model: Any) -> Description:
 
 
 def coder_of(coding: Any) -> Coder:
-    """Return the coder that a fitted coding is.
+    """Return the coder that a fitted coding is: its own words, or `Transformed`."""
+    coding = coding.estimator if isinstance(coding, FrozenEstimator) else coding
+    return coding._coder() if _says_its_words(coding) else Transformed(coding)
+
+
+def _says_its_words(coding: Any) -> bool:
+    """Tell whether a coding has words, and no subclass transforms otherwise than they say."""
+    for cls in type(coding).__mro__:
+        if "_coder" in vars(cls):
+            return True
+        if "transform" in vars(cls):
+            return False
+    return False
+
+
+def term_of(model: Any, coder: Coder) -> Term:
+    """Return the term of a classifier with local models: shared ones and constants once."""
+    learned, features = model._learned, model._features
+    coef: Array = learned.local_coef
+    shared = len(coef) > 1 and coef.strides[0] == 0
+    used = None if features.columns is None else features.columns.used
+    return Term(
+        coder, (coef[:1] if shared else coef) if any(coef.strides) else None,
+        learned.local_intercept, learned.intercept, vars(model).get("_root"),
+        centre=features.centre, scale=features.scale, columns=used,
+    )  # fmt: skip
+
+
+def _in_words(term: Term) -> Term:
+    """Return the term with arrays that all readers know.
 
     Raises
     ------
     ValueError
-        If it has no words.
+        If its codes come from a transformer.
     """
-    coding = coding.estimator if isinstance(coding, FrozenEstimator) else coding
-    if not hasattr(coding, "_coder"):
-        raise ValueError(_no_words(coding))
-    return coding._coder()
-
-
-def term_of(model: Any, coder: Coder) -> tuple[Term]:
-    """Return the one term of a classifier with local models: shared ones and constants once."""
-    coef: Array | None = model._learned.local_coef
-    if not any(model._learned.local_coef.strides):
-        coef = None
-    elif len(model._learned.local_coef) > 1 and model._learned.local_coef.strides[0] == 0:
-        coef = model._learned.local_coef[:1]
-    root = vars(model).get("_root")
-    learned, features = model._learned, model._features
-    used = None if features.columns is None else features.columns.used
-    return (
-        Term(
-            coder, coef, learned.local_intercept, learned.intercept, root,
-            centre=features.centre, scale=features.scale, columns=used,
-        ),
-    )  # fmt: skip
+    coder = term.coder
+    inner = coder.weights if isinstance(coder, TangentCodes) else coder
+    if isinstance(inner, Transformed):
+        raise ValueError(_no_words(inner.transformer))
+    if isinstance(coder, ConstantCode) and not isinstance(coder.codes, np.ndarray):
+        return replace(term, coder=ConstantCode(coder.codes.toarray()))
+    return term
 
 
 def _no_words(part: Any) -> str:

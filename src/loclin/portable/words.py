@@ -24,9 +24,10 @@ class ConstantCode:
     Parameters
     ----------
     codes : ndarray of shape (s, m)
+        In a model that predicts, CSR.
     """
 
-    codes: Array
+    codes: Any
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,29 @@ class CodesByScorer:
     parts: tuple[Coder, ...]
 
 
+@dataclass(frozen=True)
+class Transformed:
+    """Codes that a fitted transformer gives: no word, as nothing tells what it computes.
+
+    Models predict by it; they have no description.
+
+    Parameters
+    ----------
+    transformer : transformer
+    """
+
+    transformer: Any
+
+
 Coder = (
-    ConstantCode | LinearGates | NearestAnchors | TreePath | Pooling | TangentCodes | CodesByScorer
+    ConstantCode
+    | LinearGates
+    | NearestAnchors
+    | TreePath
+    | Pooling
+    | TangentCodes
+    | CodesByScorer
+    | Transformed
 )
 
 

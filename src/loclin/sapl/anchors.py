@@ -19,15 +19,16 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from loclin.codings import SoftAssignmentCoding
 from loclin.engine.averaging import DescentModels
 from loclin.engine.coders import Coder, room_for_codes
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse
+from loclin.engine.neighbors import soft_assignment
+from loclin.engine.prediction import codes_by, in_best_form
 from loclin.engine.procedure import Change, Descent, StreamProcedure
 from loclin.engine.rows import compiled_form
 from loclin.engine.shapes import Shape, Size, Within
 from loclin.engine.threads import side_by_side
-from loclin.fitting.encode import encode
+from loclin.portable.words import NearestAnchors
 from loclin.sapl.kernels import MovingAnchors
 
 # Passes with the anchors at rest, before those of max_iter (equation 20).
@@ -50,7 +51,7 @@ class LearnedAnchors(Coder):
 
     Parameters
     ----------
-    coding : SoftAssignmentCoding
+    coder : NearestAnchors
         Fitted: where the anchors start.
     dtype : dtype
     anchor_lr : float
@@ -80,14 +81,14 @@ class LearnedAnchors(Coder):
     sum_V: Annotated[Floats, Shape("m d", looped=True, empty=True)]
     sum_log_bandwidth: Annotated[Floats, Shape("1", np.float64, looped=True)]
 
-    def __init__(self, coding: SoftAssignmentCoding, dtype: DTypeLike, anchor_lr: float,
+    def __init__(self, coder: NearestAnchors, dtype: DTypeLike, anchor_lr: float,
                  bandwidth_lr: float, stretch_lr: float, n_at_rest: int) -> None:  # fmt: skip
-        self.V = coding.anchors_.astype(dtype, order="C", copy=True)
-        self.n_neighbors = min(coding.n_neighbors, len(self.V))
-        self.bandwidth = np.array([coding.bandwidth_])
-        self.rates = np.array([anchor_lr / np.sqrt(coding.bandwidth_), bandwidth_lr])
+        self.V = coder.anchors.astype(dtype, order="C", copy=True)
+        self.n_neighbors = min(coder.n_neighbors, len(self.V))
+        self.bandwidth = np.array([coder.parameter])
+        self.rates = np.array([anchor_lr / np.sqrt(coder.parameter), bandwidth_lr])
         self.stretch_lr = stretch_lr
-        self.first_bandwidth = coding.bandwidth_
+        self.first_bandwidth = coder.parameter
         self.n_stretched = self.V.shape[1] if stretch_lr > 0 else 0
         self.history = np.zeros(len(self.V) + 1 + self.n_stretched)
         self.n_at_rest = n_at_rest
@@ -107,13 +108,10 @@ class LearnedAnchors(Coder):
         self.history = np.array(history[: len(self.V) + 1 + self.n_stretched])
         return self
 
-    def _coding(self) -> SoftAssignmentCoding:
-        bandwidth = float(self.bandwidth[0])
-        return SoftAssignmentCoding.fitted_with(self.V, self.n_neighbors, bandwidth)
-
     def codes(self, Z: Matrix) -> Matrix:
         """Codes of rows, by the anchors as they stand."""
-        return encode(self._coding(), Z)
+        coder = soft_assignment(self.V, self.n_neighbors, float(self.bandwidth[0]))
+        return in_best_form(codes_by(coder, Z), Z)
 
     def begin_pass(
         self, Z: Matrix, batch_size: int, *, moves: bool, average: bool

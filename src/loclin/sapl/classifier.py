@@ -7,29 +7,27 @@ from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from loclin.anchors import check_anchors
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.codes import Intercepts
-from loclin.engine.data import Floats, Matrix, Rows
+from loclin.engine.data import Floats, Rows
 from loclin.engine.losses import losses_for
+from loclin.engine.neighbors import soft_assignment
 from loclin.engine.procedure import Procedure, StreamProcedure
-from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD, SGDFit, SGDStream
 from loclin.engine.shapes import Size
 from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
-from loclin.fitting.encode import Views, encode, fitted_coding
+from loclin.fitting.encode import Views, fitted_coding
 from loclin.fitting.features import PLAIN
 from loclin.fitting.iterations import Constants, EndOfRounds
 from loclin.fitting.mapped import LinearMap
 from loclin.fitting.rows import hold_out, rounds_of, settings_of, starting_eta0
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
-from loclin.portable.describing import term_of
-from loclin.portable.words import CodesByScorer, Term
+from loclin.portable.words import Coder, CodesByScorer, NearestAnchors
 from loclin.sapl.anchors import (
     AT_REST,
     AnchoredModels,
@@ -351,9 +349,9 @@ class SAPLClassifier(LocallyLinearClassifier):
             if self.weights == "constant":
                 coef, intercept = intercept[:, :, None], np.zeros_like(intercept)
             histories, solvers = np.atleast_2d(self._learned.history), []
-            for k, coding in enumerate(self._codings(self._learned.anchors)):
+            for k, coder in enumerate(self._assignments(self._learned.anchors)):
                 own = slice(None) if self.share_anchors else slice(k, k + 1)
-                anchors = self._learned_anchors(rows, coding, 0, rates).follow(histories[k])
+                anchors = self._learned_anchors(rows, coder, 0, rates).follow(histories[k])
                 solver = self._solver(rows, anchors).set_models(coef[own], intercept[own])
                 solvers.append(solver)
             return solvers
@@ -362,9 +360,9 @@ class SAPLClassifier(LocallyLinearClassifier):
             found = max(_USUAL, min(n_samples // 2500, _MOST))
         elif self.n_anchors == "auto":
             found = self._grow(rows, rng)
-        coding = self._starting_coding(rows, rng, found)
+        coder = self._starting_coding(rows, rng, found)._coder()
         n_solvers = 1 if self.share_anchors else len(self.classes_)
-        starts = [self._learned_anchors(rows, coding, AT_REST, rates) for _ in range(n_solvers)]
+        starts = [self._learned_anchors(rows, coder, AT_REST, rates) for _ in range(n_solvers)]
         self.n_anchors_, self._n_neighbors = len(starts[0].V), starts[0].n_neighbors
         return [self._solver(rows, anchors) for anchors in starts]
 
@@ -377,10 +375,10 @@ class SAPLClassifier(LocallyLinearClassifier):
         return of_bandwidth, min(1.0, self.anchor_lr) / 5 if stretches else 0.0
 
     def _learned_anchors(
-        self, rows: Rows, coding: Any, n_at_rest: int, rates: tuple[float, float]
+        self, rows: Rows, coder: NearestAnchors, n_at_rest: int, rates: tuple[float, float]
     ) -> LearnedAnchors:
-        """Anchors that start from a coding."""
-        return LearnedAnchors(coding, rows.X.dtype, self.anchor_lr, *rates, n_at_rest)
+        """Anchors that start from those of a soft assignment."""
+        return LearnedAnchors(coder, rows.X.dtype, self.anchor_lr, *rates, n_at_rest)
 
     def _solver(self, rows: Rows, anchors: LearnedAnchors, *, shared: bool = False) -> SGD:
         """Solver with these anchors: of one scorer, or of all where they share anchors."""
@@ -439,9 +437,9 @@ class SAPLClassifier(LocallyLinearClassifier):
 
         def make(start: Floats, models: AnchoredModels | None) -> SGD:
             k = min(self.n_neighbors, len(start))
-            coding = self._coding(len(start), k, start).fit(learned.X)
+            coder = self._coding(len(start), k, start).fit(learned.X)._coder()
             at_rest = 1 if models else AT_REST
-            anchors = self._learned_anchors(learned, coding, at_rest, self._rates(learned))
+            anchors = self._learned_anchors(learned, coder, at_rest, self._rates(learned))
             solver = self._solver(learned, anchors, shared=True)
             self._schedule(solver, learned, len(learned.y))
             if models:
@@ -459,47 +457,15 @@ class SAPLClassifier(LocallyLinearClassifier):
     def _views(self) -> Views:
         return Views(None, self.weights == "linear")
 
-    def _codings(self, anchors: Floats) -> list[SoftAssignmentCoding]:
-        """Codings of the scorers by their anchors; one where they share these."""
+    def _assignments(self, anchors: Floats) -> tuple[NearestAnchors, ...]:
+        """Say the soft assignment of each scorer, by its anchors; one where they share these."""
         by_scorer = anchors.reshape(-1, *anchors.shape[-2:])
-        return [
-            SoftAssignmentCoding.fitted_with(of_scorer, self._n_neighbors, float(bandwidth))
-            for of_scorer, bandwidth in zip(
-                by_scorer, np.ravel(self._learned.bandwidth), strict=True
-            )
-        ]
-
-    def _encoded(self, X: Matrix) -> list[Any]:
-        """Codes of the rows by scorer; once where they share them."""
-        metric = LinearMap(root=self._root)
-        codings = self._codings(metric.of_field(self._learned.anchors, -1))
-        seen = metric.of_matrix(X)
-        return [encode(coding, seen) for coding in codings]
-
-    def _terms(self) -> tuple[Term, ...]:
-        anchors = LinearMap(root=self._root).of_field(self._learned.anchors, -1)
-        coders = tuple(coding._coder() for coding in self._codings(anchors))
-        return term_of(self, coders[0] if len(coders) == 1 else CodesByScorer(coders))
-
-    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
-        coef = self._learned.local_coef if self._begun["weights"] == "linear" else None
-        codes = self._encoded(X)
-        if len(codes) == 1:
-            return coded_scores(X, codes[0], coef, self._learned.local_intercept)
-        return np.hstack(
-            [
-                coded_scores(
-                    X,
-                    of_scorer,
-                    None if coef is None else coef[[k]],
-                    self._learned.local_intercept[[k]],
-                )
-                for k, of_scorer in enumerate(codes)
-            ]
+        bandwidths = np.ravel(self._learned.bandwidth)
+        return tuple(
+            soft_assignment(of_scorer, self._n_neighbors, float(bandwidth))
+            for of_scorer, bandwidth in zip(by_scorer, bandwidths, strict=True)
         )
 
-    def _codes(self, X: Matrix) -> Matrix:
-        codes = [csr_matrix(of_scorer) for of_scorer in self._encoded(X)]
-        if len(codes) == 1:
-            return codes[0]
-        return np.stack([of_scorer.toarray() for of_scorer in codes], axis=1)
+    def _coder(self) -> Coder:
+        parts = self._assignments(LinearMap(root=self._root).of_field(self._learned.anchors, -1))
+        return parts[0] if len(parts) == 1 else CodesByScorer(parts)

@@ -8,15 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from loclin.codings import SoftAssignmentCoding
 from loclin.engine.data import Floats, Matrix, Rows
+from loclin.engine.neighbors import soft_assignment
+from loclin.engine.prediction import codes_by
 from loclin.engine.scores import coded_scores
 from loclin.engine.sgd import SGD
 from loclin.engine.sgd_pass import row_losses
-from loclin.fitting.encode import encode
 from loclin.sapl.anchors import AnchoredModels
 
 _PASSES = 10  # over the rows, with each number of anchors; the last two are averaged
@@ -78,8 +77,7 @@ def losses_and_codes(
     """Losses of the rows, summed over the scorers, and their codes."""
     coder: Any = solver.coder
     bandwidth = float(models.bandwidth)
-    coding = SoftAssignmentCoding.fitted_with(models.anchors, coder.n_neighbors, bandwidth)
-    codes = sparse.csr_matrix(encode(coding, rows.X))
+    codes = codes_by(soft_assignment(models.anchors, coder.n_neighbors, bandwidth), rows.X)
     scores = coded_scores(view(rows.X), codes, models.local_coef, models.local_intercept)
     out = np.empty(len(rows.y))
     row_losses(np.ascontiguousarray(scores), rows.y, solver.settings.loss, out)

@@ -13,9 +13,9 @@ from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from loclin.engine.data import Matrix, Rows, is_sparse, stacked
+from loclin.engine.data import Rows, is_sparse, stacked
 from loclin.engine.procedure import Procedure, StreamProcedure
-from loclin.engine.scores import answer_scores, shared_code_scores
+from loclin.engine.scores import answer_scores
 from loclin.engine.targets import signs_of
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.base import LocallyLinearClassifier
@@ -24,8 +24,7 @@ from loclin.fitting.rows import LARGEST_BATCH, weighed
 from loclin.fitting.strength import check_strength
 from loclin.fitting.targets import labels_or_indicator, n_scorers
 from loclin.fitting.trials import Trial
-from loclin.portable.describing import term_of
-from loclin.portable.words import ConstantCode, Term
+from loclin.portable.words import ConstantCode
 from loclin.ussvm.checks import (
     check_n_nonzero,
     check_new_label,
@@ -355,14 +354,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     # The one equation, with a code that is the same at every row.
 
-    def _terms(self) -> tuple[Term, ...]:
-        return term_of(self, ConstantCode(self.codes_.toarray()))
-
-    def _codes(self, X: Matrix) -> NDArray[np.floating]:
-        return np.broadcast_to(self.codes_.toarray(), (X.shape[0], *self.codes_.shape))
-
-    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> NDArray[np.floating]:
-        return shared_code_scores(X, self.dictionary_, self.codes_, self.intercept_)
+    def _coder(self) -> ConstantCode:
+        return ConstantCode(self.codes_)
 
     # Precomputed features.
 
