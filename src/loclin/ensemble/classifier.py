@@ -161,7 +161,6 @@ class LocallyLinearEnsemble(CallbackSupportMixin, WeighedMembers, Scored, Begun)
     """
 
     temperature_: float
-    _multilabel = False
 
     def __init__(
         self,

@@ -26,10 +26,10 @@ from loclin.fitting.atomic import atomic
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from loclin.fitting.checks import read_labelled_rows
 from loclin.fitting.iterations import EndOfRounds, accuracy_with, check_learned, warn_of_end
-from loclin.fitting.local import ByLocalModels
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
 from loclin.fitting.metric import StreamedMetric, chosen_metric, move_metric
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh, weighed
+from loclin.fitting.scored import ByLocalModels
 from loclin.fitting.standardized import Standardized
 from loclin.fitting.stored import Stored, go_on, so_far
 from loclin.fitting.strength import chosen_factor
@@ -67,10 +67,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
     _end_of_rounds: EndOfRounds = EndOfRounds()
     metric: str | int | None = None  # that anchors and the penalty measure by
     n_jobs: int | None = None  # short fits at once
-    _takes_indicator = False  # may y be an indicator matrix, several labels a row?
     _multiplies_features = False  # are there intercepts whose constant feature needs others near 1?
     _alpha_unit = 1.0  # strength of the rule for alpha, in that of most
-    _multilabel: bool = False  # has a row several labels?
     _multiplier: float = 1.0  # of the features while they are learned from
     _learns_codes = False  # along with the models? else the coding stays as it was fitted
     _streamed_metric: StreamedMetric | None = None
@@ -224,11 +222,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         if len(rows.y):
             self._learn(rows)
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = self._takes_indicator
-        return tags
 
     # How it is done.
 

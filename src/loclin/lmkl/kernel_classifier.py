@@ -134,7 +134,6 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
     True
     """
 
-    _multilabel = False
     gate_coef_: Annotated[Floats, Shape("k d", np.float64)]
     gate_intercept_: Annotated[Floats, Shape("k", np.float64)]
     X_: Annotated[Any, Shape("n d", np.float64)]
