@@ -25,6 +25,7 @@ from loclin.codings import (
     SoftAssignmentCoding,
     TangentCoding,
 )
+from loclin.engine.prediction import codes_by
 from loclin.portable import Description, Pooling, Term, describe
 
 each = pytest.mark.parametrize
@@ -263,3 +264,38 @@ def test_a_description_is_made_by_hand():
     coef, intercept = made.local_model([[1.0, 1.0]])
     np.testing.assert_allclose(coef, [[1.0 - 9 / 5, 1.0 - 16 / 5]])
     np.testing.assert_allclose(intercept, [1.0])
+
+
+class Doubled(SoftAssignmentCoding):
+    """A coding of one's own, which transforms otherwise than the one it is made from."""
+
+    def transform(self, X):
+        return super().transform(X) * 2
+
+
+def test_predictions_go_by_what_a_subclass_transforms():
+    X, y = problem(3)
+    model = over(Doubled(8, 3, random_state=0)).fit(X, y)
+    codes = model.coding_.transform(X)
+    np.testing.assert_allclose(codes.sum(axis=1), 2)
+    np.testing.assert_array_equal(model.local_weights(X).toarray(), codes.toarray())
+    with pytest.raises(ValueError, match="Doubled has no words"):
+        describe(model)
+
+
+@each(
+    "coding", [SOFT, LLCCoding(8, 3, random_state=0), OrthogonalCoding(3), TangentCoding(SOFT, 1)]
+)
+def test_a_coding_of_double_precision_codes_rows_of_single(name):
+    X, y = problem(3)
+    known = FrozenEstimator(clone(MODELS[name].coding).fit(X))
+    single = over(known).fit(X.astype(np.float32), y)
+    codes = single.local_weights(X)
+    assert codes.dtype == single.local_coef_.dtype == np.float32
+    expected = known.transform(X.astype(np.float32)).toarray()
+    np.testing.assert_allclose(codes.toarray(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_coder_without_a_loop_says_how_it_gets_one():
+    with pytest.raises(TypeError, match=r"Pooling.*codes_by\.register"):
+        codes_by(Pooling(2.0), ROWS)
