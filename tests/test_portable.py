@@ -283,9 +283,7 @@ def test_predictions_go_by_what_a_subclass_transforms():
         describe(model)
 
 
-@each(
-    "coding", [SOFT, LLCCoding(8, 3, random_state=0), OrthogonalCoding(3), TangentCoding(SOFT, 1)]
-)
+@each("name", ["soft", "rebuild", "planes", "tangents"])
 def test_a_coding_of_double_precision_codes_rows_of_single(name):
     X, y = problem(3)
     known = FrozenEstimator(clone(MODELS[name].coding).fit(X))
