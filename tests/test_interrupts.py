@@ -1,5 +1,6 @@
 """An interrupt, whenever it comes, ends in KeyboardInterrupt and leaves the estimator as it was."""
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from pathlib import Path
 from threading import Barrier, Thread
 
 import numpy as np
@@ -20,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 import loclin
 from benchmarks import interrupts
 from loclin.codings import LocalCoordinateCoding, OrthogonalCoding, SoftAssignmentCoding
+from loclin.engine.data import distinct_rows
 
 FEW = {"alpha": "scale", "metric": None, "random_state": 0}
 
@@ -242,6 +245,28 @@ def test_an_interrupt_leaves_warnings_and_overflows_to_be_handled_as_before(call
         sys.setprofile(None)
     assert list(warnings.filters) == filters
     assert np.geterr() == errors
+
+
+def test_rows_are_not_compared_as_structured_arrays():
+    """NumPy's comparison of these, as of `unique` by axis, turns an interrupt into a TypeError."""
+    calls = [
+        node
+        for path in Path(loclin.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "unique"
+    ]
+    assert calls
+    assert not [one.lineno for one in calls if any(word.arg == "axis" for word in one.keywords)]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (300, 2), (300, 5)])
+def test_distinct_rows(shape, dtype):
+    rows = np.random.default_rng(0).integers(-2, 3, shape).astype(dtype)
+    firsts, kinds = distinct_rows(rows)
+    expected = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    np.testing.assert_array_equal(firsts, expected[1])
+    np.testing.assert_array_equal(kinds, expected[2].reshape(-1))
 
 
 def test_what_predicts_during_a_refit_sees_the_old_model(monkeypatch):

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import svds
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 
-from loclin.engine.data import Floats, Matrix, is_sparse
+from loclin.engine.data import Floats, Matrix, distinct_rows, is_sparse
 from loclin.engine.neighbors import nearest_of_checked
 from loclin.engine.threads import threads_for
 from loclin.engine.warned import warn
@@ -138,7 +138,7 @@ def distinct_centres(X: Matrix, wanted: int, random_state: RandomState) -> Float
     if whole:  # centres without rows repeat others, up to rounding
         kept = np.unique(model.labels_)
     else:  # they are not moved to rows in every pass
-        kept = np.sort(np.unique(centres, axis=0, return_index=True)[1])
+        kept = np.sort(distinct_rows(centres)[0])
     return np.ascontiguousarray(centres[kept])
 
 

@@ -72,3 +72,17 @@ def stacked(blocks: list[sparse.csr_matrix]) -> sparse.csr_matrix:
     )
     shape = sum(block.shape[0] for block in blocks), blocks[0].shape[1]
     return sparse.csr_matrix(parts, shape=shape)
+
+
+def distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the place of the first of each kind of rows, in their order, and every row's kind.
+
+    NumPy's `unique` compares structured arrays, and there an interrupt becomes a TypeError.
+    """
+    order = np.lexsort(rows.T[::-1])
+    in_order = rows[order]
+    is_first = np.ones(len(rows), np.bool_)
+    is_first[1:] = (in_order[1:] != in_order[:-1]).any(axis=1)
+    kinds = np.empty(len(rows), np.intp)
+    kinds[order] = np.cumsum(is_first) - 1
+    return order[is_first], kinds

@@ -18,7 +18,7 @@ from sklearn.utils import gen_batches, gen_even_slices
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import clipped
-from loclin.engine.data import Floats, Matrix, is_sparse
+from loclin.engine.data import Floats, Matrix, distinct_rows, is_sparse
 from loclin.engine.shapes import Shape, Size
 from loclin.engine.targets import signs_of
 from loclin.engine.threads import limits_restored, side_by_side, threads_for
@@ -320,8 +320,10 @@ class SVMKNNClassifier(Scored, BaseEstimator):
 
     def _solved(self, rows: Matrix, nearest: NDArray[np.intp]) -> Neighbourhoods:
         """Solve the SVMs of these neighbours of the rows, and score the rows."""
-        sets, set_of = np.unique(np.sort(nearest, axis=1), axis=0, return_inverse=True)
-        set_of, (n_sets, k), s = set_of.reshape(-1), sets.shape, n_scorers(self.classes_)
+        nearest = np.sort(nearest, axis=1)
+        firsts, set_of = distinct_rows(nearest)
+        sets, s = nearest[firsts], n_scorers(self.classes_)
+        n_sets, k = sets.shape
         duals = np.zeros((n_sets, s, k))
         with limits_restored(), threads_for(float(k * k * rows.shape[1])):
             K, products = centred_products(self.X_, sets, rows, set_of)
