@@ -135,10 +135,8 @@ def distinct_centres(X: Matrix, wanted: int, random_state: RandomState) -> Float
     with threads_for(float(X.shape[0]) * X.shape[1] * wanted), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # few distinct rows: said by the caller
         centres = model.fit(X).cluster_centers_.astype(X.dtype, copy=False)
-    if whole:  # centres without rows repeat others, up to rounding
-        kept = np.unique(model.labels_)
-    else:  # they are not moved to rows in every pass
-        kept = np.sort(distinct_rows(centres)[0])
+    # centres without rows repeat others, up to rounding; mini-batches do not move them to rows
+    kept = np.unique(model.labels_) if whole else np.sort(distinct_rows(centres)[0])
     return np.ascontiguousarray(centres[kept])
 
 
