@@ -111,9 +111,9 @@ def calls_of(model: Any, call: str, X: Any, y: Any) -> Callable[[Any], Any]:
         return lambda one: one.fit(X, y)
     if call == "stream":
         return lambda one: one.partial_fit(X, y, classes=[0, 1, 2])
-    if hasattr(model, "predict_proba"):
-        return lambda one: (one.predict(X), one.predict_proba(X), one.local_model(X))
-    return lambda one: one.predict(X) if hasattr(one, "predict") else one.transform(X)
+    names = ("predict", "predict_proba", "local_model", "transform")
+    methods = [name for name in names if hasattr(model, name)]
+    return lambda one: [getattr(one, name)(X) for name in methods]
 
 
 def thread_limits() -> dict[str, int]:
