@@ -1,8 +1,9 @@
 """Small products run on one thread, whatever the user's limit: threads wait for one another."""
 
 import gc
+import time
 import warnings
-from threading import Event
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -119,6 +120,27 @@ def test_a_task_that_fails_calls_the_others_off():
     with pytest.raises(ValueError, match="the first"):
         side_by_side(task, [(0,), (1,)], 2)
     assert len(passes) < 10_000
+
+
+def test_an_interrupt_waits_for_a_thread_whose_start_it_cut_short(monkeypatch):
+    start, began, ended = Thread.start, [], []
+
+    def cut_short(thread):
+        start(thread)
+        began.append(thread)
+        if len(began) == 2:
+            raise KeyboardInterrupt
+
+    def task(_):
+        time.sleep(0.1)
+        ended.append(None)
+
+    monkeypatch.setattr(Thread, "start", cut_short)
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(task, [(0,), (1,)], 2)
+    n_ended = len(ended)
+    time.sleep(0.3)
+    assert len(ended) == n_ended  # nothing went on
 
 
 def test_limits_are_restored_though_a_second_interrupt_comes(monkeypatch):

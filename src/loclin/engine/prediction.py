@@ -64,7 +64,8 @@ def codes_of(term: Term, X: Matrix) -> Any:
     if isinstance(term.coder, Pooling) and term.coef is not None:
         return pooling_codes(X, term.coef, term.intercept, term.coder.q)
     codes = codes_by(term.coder, in_metric(X, term.root))
-    return codes if codes.ndim == 3 else csr_matrix(codes, dtype=X.dtype)
+    codes = codes.astype(X.dtype, copy=False)
+    return codes if codes.ndim == 3 else csr_matrix(codes)
 
 
 def in_metric(X: Matrix, root: Floats | None) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
-from threading import Event, current_thread, local, main_thread
+from threading import Condition, Event, current_thread, local, main_thread
 from typing import Any
 
 import numpy as np
@@ -103,13 +103,44 @@ def side_by_side(
     at_once = 1 if hasattr(_ours, "called_off") else min(effective_n_jobs(n_jobs), len(tasks))
     if at_once <= 1:
         return [function(*task) for task in tasks]
-    called_off = Event()
-    mark = partial(setattr, _ours, "called_off", called_off)
+    crew = _Crew()
+    mark = partial(setattr, _ours, "called_off", crew.called_off)
     pool = ThreadPoolExecutor(at_once, initializer=mark)
     with limits_restored(), _controller().limit(limits=1), warnings.catch_warnings(), pool:
         try:
-            return list(pool.map(lambda task: function(*task), tasks))
+            return list(pool.map(lambda task: crew.call(function, task), tasks))
         except BaseException:
-            called_off.set()
-            _surely(pool.shutdown)  # the others restore limits of their own
+            _surely(crew.call_off)  # the others restore limits and filters of their own
+            _surely(pool.shutdown)
             raise
+
+
+class _Crew:
+    """Tasks in hand, for which an interrupt has to wait.
+
+    The executor does not know all its threads: an interrupt while one starts lets it go on alone.
+    """
+
+    def __init__(self) -> None:
+        self.called_off = Event()
+        self.n_running = 0
+        self.change = Condition()
+
+    def call(self, function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
+        """Call the function, unless all was called off."""
+        with self.change:
+            if self.called_off.is_set():
+                raise CancelledError
+            self.n_running += 1
+        try:
+            return function(*task)
+        finally:
+            with self.change:
+                self.n_running -= 1
+                self.change.notify_all()
+
+    def call_off(self) -> None:
+        """Let no further task begin, and wait for those that run."""
+        with self.change:
+            self.called_off.set()
+            self.change.wait_for(lambda: not self.n_running)

@@ -67,17 +67,8 @@ def describe(model: Any) -> Description:
 def coder_of(coding: Any) -> Coder:
     """Return the coder that a fitted coding is: its own words, or `Transformed`."""
     coding = coding.estimator if isinstance(coding, FrozenEstimator) else coding
-    return coding._coder() if _says_its_words(coding) else Transformed(coding)
-
-
-def _says_its_words(coding: Any) -> bool:
-    """Tell whether a coding has words, and no subclass transforms otherwise than they say."""
-    for cls in type(coding).__mro__:
-        if "_coder" in vars(cls):
-            return True
-        if "transform" in vars(cls):
-            return False
-    return False
+    says_its_words = "_coder" in vars(type(coding))  # a subclass may transform otherwise
+    return coding._coder() if says_its_words else Transformed(coding)
 
 
 def term_of(model: Any, coder: Coder) -> Term:
