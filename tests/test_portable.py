@@ -297,3 +297,33 @@ def test_a_coding_of_double_precision_codes_rows_of_single(name):
 def test_a_coder_without_a_loop_says_how_it_gets_one():
     with pytest.raises(TypeError, match=r"Pooling.*codes_by\.register"):
         codes_by(Pooling(2.0), ROWS)
+
+
+def test_predictions_go_by_what_a_subclass_transforms_by_class():
+    class Halved(OrthogonalCoding):
+        def transform_by_class(self, X):
+            return super().transform_by_class(X) / 2
+
+    X, y = problem(3)
+    model = over(Halved(3, per_class=True), standardize=False).fit(X, y)
+    np.testing.assert_array_equal(model.local_weights(X), model.coding_.transform_by_class(X))
+
+
+def test_codes_by_class_have_the_model_s_precision():
+    X, y = problem(3)
+    known = FrozenEstimator(OrthogonalCoding(3, per_class=True).fit(X, y))
+    single = over(known).fit(X.astype(np.float32), y)
+    told = (single.local_weights(X), *single.local_model(X), single.decision_function(X))
+    assert {one.dtype for one in told} == {np.dtype(np.float32)}
+
+
+@each("n_classes", [2, 3])
+def test_one_atom_of_one_feature_is_no_constant(n_classes):
+    X = np.linspace(-2, 2, 60)[:, None]
+    y = np.digitize(X[:, 0], [-0.7, 0.7][: n_classes - 1])
+    model = loclin.USSVMClassifier(1, random_state=0).fit(X, y)
+    hold_alike(describe(model), model, X, 1e-12)
+    coef, intercept = model.local_model(X)
+    scores = (coef * X[:, None] if coef.ndim == 3 else coef * X).sum(axis=-1) + intercept
+    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-9)
+    assert np.ptp(scores) > 0.1

@@ -10,6 +10,7 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
+from scipy.spatial.distance import cdist
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import (
@@ -20,9 +21,9 @@ from loclin.anchors import (
     make_anchors,
 )
 from loclin.codings._base import AnchorCoding
-from loclin.engine.data import Matrix
+from loclin.engine.data import Floats, Matrix
 from loclin.engine.neighbors import nearest_codes
-from loclin.engine.shapes import Size
+from loclin.engine.shapes import Shape, Size
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_number
 from loclin.portable.words import NearestAnchors
@@ -257,6 +258,8 @@ class LLCCoding(NearestCoding):
     [[0.75, 0.25, 0.0], [0.0, 1.0, 0.0]]
     """
 
+    _squared_distances: Annotated[Floats, Shape("a a", np.float64)]
+
     def __init__(
         self,
         n_anchors: int = 512,
@@ -281,7 +284,11 @@ class LLCCoding(NearestCoding):
             hint="0 leaves the weights of a row on an anchor undefined",
         )
 
-    def _learn(self, X: Matrix) -> None: ...
+    def _learn(self, X: Matrix) -> None:
+        self._squared_distances = cdist(self.anchors_, self.anchors_, "sqeuclidean")
 
     def _coder(self) -> NearestAnchors:
-        return NearestAnchors(self.anchors_, self._n_neighbors, "rebuild", self.regularization)
+        between = self._squared_distances
+        return NearestAnchors(
+            self.anchors_, self._n_neighbors, "rebuild", self.regularization, between
+        )

@@ -215,13 +215,13 @@ class OrthogonalCoding(Coding):
         """Say the same, with planes of zeros where a set has fewer than another."""
         most = int(self.n_planes_.max())
         return tuple(
-            LinearGates(
+            one if len(one.coef) == most else LinearGates(
                 np.pad(one.coef, ((0, most - len(one.coef)), (0, 0))),
                 np.zeros(most, one.coef.dtype),
                 one.into,
             )
             for one in self._sets()
-        )
+        )  # fmt: skip
 
     def _coder(self) -> LinearGates | CodesByScorer:
         return CodesByScorer(self._padded()) if self.per_class else self._sets()[0]

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.nearest import nearest_rows
-from loclin.engine.prediction import codes_by
+from loclin.engine.prediction import codes_by, one_hot
 from loclin.portable.words import NearestAnchors
 
 _BLOCK = 2**16  # numbers a block: stays near the processor
@@ -25,13 +25,15 @@ def nearest_codes(coder: NearestAnchors, X: Matrix) -> csr_matrix:
     indices, distances = nearest_of_checked(
         X.astype(anchors.dtype, copy=False), anchors, coder.n_neighbors
     )
+    if coder.n_neighbors == 1:
+        return one_hot(indices[:, 0], len(anchors), X.dtype)
     match coder.by:
         case "exp":
             weights = _by_exp(distances, coder.parameter)
         case "inverse":
             weights = _by_inverse(distances)
         case _:
-            weights = _by_rebuilding(distances, indices, anchors, coder.parameter)
+            weights = _by_rebuilding(distances, indices, coder)
     n, k = indices.shape
     parts = weights.astype(X.dtype, copy=False).ravel(), indices.ravel(), np.arange(0, n * k + 1, k)
     codes = csr_matrix(parts, shape=(n, len(anchors)))
@@ -60,23 +62,21 @@ def _by_inverse(distances: Floats) -> Floats:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _by_rebuilding(
-    distances: Floats, indices: NDArray[np.intp], anchors: Floats, regularization: float
-) -> Floats:
+def _by_rebuilding(distances: Floats, indices: NDArray[np.intp], coder: NearestAnchors) -> Floats:
     n_samples, k = indices.shape
-    used, places = np.unique(indices, return_inverse=True)
-    between_used = cdist(anchors[used], anchors[used], "sqeuclidean")
-    places = places.reshape(indices.shape)
+    between = coder.between
+    if between is None:
+        between = cdist(coder.anchors, coder.anchors, "sqeuclidean")
     weights = np.empty((n_samples, k))
     for rows in row_blocks(n_samples, k * k):
-        near, at = distances[rows].astype(float), places[rows]
+        near, at = distances[rows].astype(float), indices[rows]
         # (v_j - x).(v_l - x) from the three squared sides of a triangle: no differences (n, k, d),
         # and a sparse X stays sparse.
-        C = near[:, :, None] + near[:, None, :] - between_used[at[:, :, None], at[:, None, :]]
+        C = near[:, :, None] + near[:, None, :] - between[at[:, :, None], at[:, None, :]]
         C /= 2
         trace = near.sum(axis=1)
         trace[trace == 0] = 1  # all k anchors on the row: equal weights
-        C += (regularization * trace)[:, None, None] * np.eye(k)
+        C += (coder.parameter * trace)[:, None, None] * np.eye(k)
         weights[rows] = np.linalg.solve(C, np.ones((len(near), k, 1)))[:, :, 0]
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 

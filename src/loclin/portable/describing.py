@@ -75,10 +75,11 @@ def term_of(model: Any, coder: Coder) -> Term:
     """Return the term of a classifier with local models: shared ones and constants once."""
     learned, features = model._learned, model._features
     coef: Array = learned.local_coef
+    is_zero = not any(coef.strides) and not coef.flat[0]  # models say constants
     shared = len(coef) > 1 and coef.strides[0] == 0
     used = None if features.columns is None else features.columns.used
     return Term(
-        coder, (coef[:1] if shared else coef) if any(coef.strides) else None,
+        coder, None if is_zero else coef[:1] if shared else coef,
         learned.local_intercept, learned.intercept, vars(model).get("_root"),
         centre=features.centre, scale=features.scale, columns=used,
     )  # fmt: skip

@@ -8,7 +8,7 @@ decides between two classes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -64,12 +64,16 @@ class NearestAnchors:
         ``C = (V - 1 x')(V - 1 x')'`` of the nearest anchors V, the solution of
         ``(C + parameter * trace(C) I) weights = 1`` (``parameter * I`` where the trace is 0).
     parameter : float, default=0.0
+    between : ndarray of shape (m, m) or None, default=None
+        Squared distances among the anchors, where a model keeps them to rebuild rows. They follow
+        from the anchors, and are not written.
     """
 
     anchors: Array
     n_neighbors: int
     by: str
     parameter: float = 0.0
+    between: Array | None = field(default=None, metadata={"written": False})
 
 
 @dataclass(frozen=True)
@@ -225,7 +229,8 @@ WORDS = {
 def to_data(value: Any) -> Any:
     """Return a value, of words, arrays and numbers, as what JSON takes."""
     if type(value) in WORDS.values():
-        parts = {name: to_data(part) for name, part in vars(value).items()}
+        written = (one.name for one in fields(value) if one.metadata.get("written", True))
+        parts = {name: to_data(getattr(value, name)) for name in written}
         return {"word": type(value).__name__} | parts
     if isinstance(value, np.ndarray):
         flat = value.ravel().tolist()
