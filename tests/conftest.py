@@ -143,6 +143,7 @@ SECOND_FORMS = re.compile(
 LONG = re.compile(
     r"\[.*(float32|single)|float32_stays|single_precision|check_estimators_dtypes"
     r"|test_(estimators|sixth_model).*check_|test_cli|test_strength"
+    r"|test_a_failed_fit_leaves_a_fitted|test_odd_but_valid_data"
 )
 
 
