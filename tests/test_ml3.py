@@ -95,15 +95,11 @@ def test_paper_s_settings_can_leave_a_class_dead_on_xor():
 def test_one_model_per_class_is_a_linear_competition(iris):
     # m = 1: score = max(w.x + b, 0), nearly a Crammer-Singer linear SVM.
     X, y = iris
-    linear = (
-        LinearSVC(multi_class="crammer_singer", max_iter=100_000, random_state=0)
-        .fit(X, y)
-        .score(X, y)
-    )
-    assert (
-        abs(ML3Classifier(1, random_state=0, standardize=False).fit(X, y).score(X, y) - linear)
-        < 0.04
-    )
+    # liblinear comes to this tolerance in a few hundred passes, and not always to its default
+    svm = LinearSVC(multi_class="crammer_singer", tol=1e-2, max_iter=100_000, random_state=0)
+    linear = svm.fit(X, y).score(X, y)
+    model = ML3Classifier(1, random_state=0, standardize=False).fit(X, y)
+    assert abs(model.score(X, y) - linear) < 0.04
 
 
 @pytest.mark.parametrize("p", [1, 1.1, 1.5, 2, 10, np.inf])
