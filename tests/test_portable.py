@@ -327,3 +327,13 @@ def test_one_atom_of_one_feature_is_no_constant(n_classes):
     scores = (coef * X[:, None] if coef.ndim == 3 else coef * X).sum(axis=-1) + intercept
     np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-9)
     assert np.ptp(scores) > 0.1
+
+
+def test_shared_codes_keep_their_precision():
+    """US-SVM's codes are solved in double precision, whatever the atoms are of."""
+    X, y = problem(3, np.float32)
+    model = clone(MODELS["ussvm"]).fit(X, y)
+    assert model.local_weights(X).dtype == model.codes_.dtype == np.float64
+    coef, intercept = model.local_model(X)
+    scores = np.einsum("ncd,nd->nc", coef, X.astype(float)) + intercept
+    np.testing.assert_allclose(scores, model.decision_function(X), rtol=1e-10, atol=1e-10)

@@ -64,8 +64,7 @@ def codes_of(term: Term, X: Matrix) -> Any:
     if isinstance(term.coder, Pooling) and term.coef is not None:
         return pooling_codes(X, term.coef, term.intercept, term.coder.q)
     codes = codes_by(term.coder, in_metric(X, term.root))
-    codes = codes.astype(X.dtype, copy=False)
-    return codes if codes.ndim == 3 else csr_matrix(codes)
+    return codes if codes.ndim == 3 else csr_matrix(codes, dtype=X.dtype)
 
 
 def in_metric(X: Matrix, root: Floats | None) -> Any:
@@ -128,7 +127,7 @@ def _(coder: LinearGates, X: Matrix) -> Any:
 
 @codes_by.register
 def _(coder: CodesByScorer, X: Matrix) -> Floats:
-    return _stacked([codes_by(part, X) for part in coder.parts])
+    return _stacked([codes_by(part, X) for part in coder.parts]).astype(X.dtype, copy=False)
 
 
 def one_hot(places: NDArray[np.intp], m: int, dtype: DTypeLike) -> csr_matrix:
