@@ -330,9 +330,9 @@ def test_one_atom_of_one_feature_is_no_constant(n_classes):
 
 
 def test_shared_codes_keep_their_precision():
-    """US-SVM's codes are solved in double precision, whatever the atoms are of."""
+    """A stream's codes of US-SVM are in double precision, whatever its atoms are of."""
     X, y = problem(3, np.float32)
-    model = clone(MODELS["ussvm"]).fit(X, y)
+    model = clone(MODELS["ussvm"]).partial_fit(X, y, classes=["a", "b", "c"])
     assert model.local_weights(X).dtype == model.codes_.dtype == np.float64
     coef, intercept = model.local_model(X)
     scores = np.einsum("ncd,nd->nc", coef, X.astype(float)) + intercept
