@@ -300,18 +300,22 @@ def test_a_coder_without_a_loop_says_how_it_gets_one():
 
 
 def test_predictions_go_by_what_a_subclass_transforms_by_class():
-    class Halved(OrthogonalCoding):
-        def transform_by_class(self, X):
-            return super().transform_by_class(X) / 2
-
     X, y = problem(3)
     model = over(Halved(3, per_class=True), standardize=False).fit(X, y)
     np.testing.assert_array_equal(model.local_weights(X), model.coding_.transform_by_class(X))
 
 
-def test_codes_by_class_have_the_model_s_precision():
+class Halved(OrthogonalCoding):
+    """The same, of codes by class."""
+
+    def transform_by_class(self, X):
+        return super().transform_by_class(X) / 2
+
+
+@each("kind", [OrthogonalCoding, Halved])
+def test_codes_by_class_have_the_model_s_precision(kind):
     X, y = problem(3)
-    known = FrozenEstimator(OrthogonalCoding(3, per_class=True).fit(X, y))
+    known = FrozenEstimator(kind(3, per_class=True).fit(X, y))
     single = over(known).fit(X.astype(np.float32), y)
     told = (single.local_weights(X), *single.local_model(X), single.decision_function(X))
     assert {one.dtype for one in told} == {np.dtype(np.float32)}

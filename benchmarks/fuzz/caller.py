@@ -173,7 +173,7 @@ class Caller:
         if getattr(model, "temperature_", None) is not None and model.calibrate:
             self.check_probabilities(X, found)
         right = np.mean(labels == y)
-        if learned and right < 0.9 and not _outweighs_intercepts(model):
+        if learned and right < 0.9 and not _outweighs_intercepts(model, X):
             near_one = X * (20.0 / largest(X))
             usual = clone(model).fit(near_one, y, weights).score(near_one, y)
             if right < usual - 0.1:
@@ -224,7 +224,7 @@ def _check_sums(found: Any, scores: Any, parts: Any) -> None:
         raise Broken(f"local models miss the scores by {error:.1e}")
 
 
-def _outweighs_intercepts(model: Any) -> bool:
+def _outweighs_intercepts(model: Any, X: Any) -> bool:
     """Return whether the optimum needs intercepts that its penalty keeps small.
 
     Codes of planes change sign within a class; without an intercept so does the score. Descents
@@ -232,7 +232,7 @@ def _outweighs_intercepts(model: Any) -> bool:
     """
     if not isinstance(getattr(model, "coding", None), OrthogonalCoding):
         return False
-    return model.solver == "dual_cd" or not model.standardize
+    return model.solver == "dual_cd" or (not model.standardize and largest(X) > 1e3)
 
 
 def largest(X: Any) -> float:

@@ -102,7 +102,7 @@ def transformed(coder: Transformed, X: Matrix) -> Any:
         # a coding that was fitted on a data frame gets its rows without the names
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         if belongs_to_classes(coding):
-            return coding.transform_by_class(X)
+            return coding.transform_by_class(X).astype(X.dtype, copy=False)
         codes = coding.transform(X)
     if codes.ndim != 2 or codes.shape[0] != X.shape[0]:
         raise ValueError(
