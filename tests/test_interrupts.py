@@ -8,8 +8,11 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from _thread import interrupt_main
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import Barrier, Event, Thread
+from threading import enumerate as enumerate_threads
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +25,10 @@ from sklearn.exceptions import ConvergenceWarning
 import loclin
 from benchmarks import interrupts
 from loclin.codings import LocalCoordinateCoding, OrthogonalCoding, SoftAssignmentCoding
+from loclin.engine.cache import compile_beside
 from loclin.engine.data import distinct_rows
+from loclin.engine.threads import handling_restored
+from loclin.engine.warned import quiet
 
 FEW = {"alpha": "scale", "metric": None, "random_state": 0}
 
@@ -246,6 +252,28 @@ def test_an_interrupt_leaves_warnings_and_overflows_to_be_handled_as_before(call
         sys.setprofile(None)
     assert list(warnings.filters) == filters
     assert np.geterr() == errors
+
+
+def test_a_compiler_that_goes_on_after_an_interrupt_leaves_no_filters_behind():
+    """Numba catches warnings while it compiles, and puts back the filters that it has found."""
+    interrupted, ended = Event(), Event()
+
+    def compile_for():
+        with warnings.catch_warnings():
+            interrupt_main()
+            assert interrupted.wait(10)
+        ended.set()
+
+    compiled = SimpleNamespace(_compile_for_args=compile_for)
+    compile_beside(compiled)
+    filters = warnings.filters
+    with pytest.raises(KeyboardInterrupt), handling_restored(), quiet():
+        compiled._compile_for_args()
+    assert warnings.filters is filters
+    interrupted.set()
+    assert ended.wait(10)
+    [thread.join(10) for thread in enumerate_threads() if "loclin compiles" in thread.name]
+    assert warnings.filters is filters
 
 
 def test_rows_are_not_compared_as_structured_arrays():

@@ -271,3 +271,10 @@ def test_errors_say_what_to_change(sine, changed, error, message):
     X, y, _ = sine
     with pytest.raises(error, match=message):
         SVMKNNClassifier(**changed, standardize=False).fit(X, y)
+
+
+def test_any_number_of_jobs_is_at_most_a_part_a_row():
+    X, y = load_digits(return_X_y=True)
+    model = SVMKNNClassifier(10).fit(X, y)
+    expected = model.predict(X[:5])
+    np.testing.assert_array_equal(model.set_params(n_jobs=10**9).predict(X[:5]), expected)

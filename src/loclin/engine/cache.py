@@ -11,8 +11,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from importlib import metadata
 from threading import current_thread, main_thread
@@ -28,6 +27,7 @@ from numba.core.caching import (
 )
 from numba.core.serialize import dumps
 
+from loclin.engine.threads import wait_for
 from loclin.engine.warned import warn_of_cache
 
 _NullCache: Any = type(njit(lambda: None)._cache)  # what a function has that is not kept
@@ -146,10 +146,6 @@ def compile_beside(compiled: Any) -> None:
     def beside(*arguments: Any, **options: Any) -> Any:
         if current_thread() is not main_thread():
             return compile_for(*arguments, **options)
-        pool = ThreadPoolExecutor(1, thread_name_prefix="loclin compiles")
-        try:
-            return pool.submit(compile_for, *arguments, **options).result()
-        finally:
-            pool.shutdown(wait=False)
+        return wait_for(partial(compile_for, *arguments, **options), "loclin compiles")
 
     compiled._compile_for_args = beside

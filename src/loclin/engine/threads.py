@@ -17,6 +17,7 @@ from threadpoolctl import ThreadpoolController
 # Multiply-adds in one batch's product below which a second BLAS thread costs more than it brings.
 _WORTH_A_THREAD = 1e7
 _AGAIN = 5  # interrupts in a row
+_restored: Any = None  # filters of warnings that the last interrupt set back
 _ours = local()  # threads that `side_by_side` has started know the event that calls them off
 
 
@@ -53,10 +54,43 @@ class handling_restored:
 
 
 def _handle_by(filters: Any, errors: Any) -> None:
+    global _restored
+    _restored = filters
+    _filter_by(filters)
+    np.seterr(**errors)
+
+
+def _filter_by(filters: Any) -> None:
     warnings.filters = filters
     with warnings.catch_warnings():  # so that Python looks at them anew
         pass
-    np.seterr(**errors)
+
+
+def wait_for(work: Callable[[], Any], name: str) -> Any:
+    """Let another thread of that name do the work, and wait; an interrupt leaves it alone.
+
+    It may be inside ``catch_warnings`` then, and put back the filters that it has found: those of
+    a fit that is no longer. So when it ends, they are once more what the interrupt made them.
+    """
+    global _restored
+    found, alone = warnings.filters, Event()
+
+    def to_its_end() -> Any:
+        try:
+            return work()
+        finally:
+            if alone.is_set() and _restored is not None and warnings.filters is found:
+                _filter_by(_restored)
+
+    pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+    try:
+        return pool.submit(to_its_end).result()
+    except BaseException:
+        _restored = None  # what an earlier interrupt set back
+        alone.set()
+        raise
+    finally:
+        pool.shutdown(wait=False)
 
 
 class limits_restored:

@@ -289,7 +289,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         if not hasattr(self, "_index"):
             self._index = NearestNeighbors(metric=self.metric).fit(self.X_)
         search = partial(self._index.kneighbors, n_neighbors=k, return_distance=False)
-        parts = gen_even_slices(rows.shape[0], effective_n_jobs(self.n_jobs))
+        n_parts = min(effective_n_jobs(self.n_jobs), max(1, rows.shape[0]))
+        parts = gen_even_slices(rows.shape[0], n_parts)
         # in threads of our own: an interrupt in a destructor of joblib's would be lost
         return np.concatenate(side_by_side(search, [(rows[part],) for part in parts], self.n_jobs))
 
