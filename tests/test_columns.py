@@ -67,7 +67,12 @@ MODELS = {
 }
 STREAMS = [name for name in MODELS if "dual" not in name]
 # what they draw is another for each column
-DRAWN = {"ldkl": loclin.LDKLClassifier(2, **SHORT), "lmkl": loclin.LMKLClassifier(3, **SHORT)}
+DRAWN = {
+    "ldkl": loclin.LDKLClassifier(2, **SHORT),
+    "lmkl": loclin.LMKLClassifier(3, **SHORT),
+    "l3m": loclin.L3MClassifier(3, **SHORT),
+    "l3m, convex": loclin.L3MClassifier(2, solver="convex", n_restarts=1, **SHORT),
+}
 KINDS = ["ml3", "llsvm", "llsvm, planes by class", "sapl", "csvm", *DRAWN]
 
 
@@ -226,6 +231,21 @@ def test_a_fit_goes_on(name, rows, all_seen):
     np.testing.assert_allclose(*found, rtol=1e-7, atol=1e-7)
 
 
+def test_the_convex_program_of_many_features_has_no_known_gap():
+    """The bound from below needs their second moments."""
+    model = loclin.L3MClassifier(2, solver="convex", n_restarts=1, **SHORT).fit(X.toarray(), y)
+    assert np.isnan(model.dual_gap_)
+    assert model.score(X, y) > 0.9
+
+
+@each("rows", [X, OTHER], ids=["same columns", "other columns"])
+def test_regions_go_on_with_other_columns(rows):
+    model = loclin.L3MClassifier(3, warm_start=True, **SHORT).fit(X, y).fit(rows, y)
+    assert (model._features.columns is None) == (rows is OTHER)
+    assert model.partition_coef_.shape == (3, WIDTH)
+    assert model.score(rows, y) > 0.8
+
+
 def test_points_distances_and_strangers_see_all_columns():
     points = X[:6].toarray()
     for model in (
@@ -239,6 +259,7 @@ def test_points_distances_and_strangers_see_all_columns():
         over(KMeans(3, n_init=1, random_state=0)),
         loclin.SAPLClassifier(anchors=points, n_neighbors=3, **SHORT),
         loclin.CSVMClassifier(centers=points, alpha="scale", random_state=0),
+        loclin.L3MClassifier(3, solver="online", **SHORT),
     ):
         assert model.fit(X, y)._features.columns is None
         model.partial_fit(OTHER, y)
@@ -252,7 +273,8 @@ def test_rows_without_numbers_and_dense_ones_have_no_columns_less():
         assert model.local_coef_.shape == (3, 3, WIDTH)
 
 
-@each("kind", [loclin.ML3Classifier, loclin.LLSVMClassifier, loclin.SAPLClassifier])
+@each("kind", [loclin.ML3Classifier, loclin.LLSVMClassifier, loclin.SAPLClassifier,
+               loclin.L3MClassifier])  # fmt: skip
 def test_memory_and_files_go_by_the_columns_used(kind):
     rows = wide(NARROW, np.sort(RNG.choice(2**20, USED, replace=False)), 2**20)
     kind(alpha="scale", random_state=0).fit(rows, y)  # compiles

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import loclin
+import loclin.io
 from loclin.codings import (
     InverseDistanceCoding,
     LLCCoding,
@@ -26,7 +28,7 @@ from loclin.codings import (
     TangentCoding,
 )
 from loclin.engine.prediction import codes_by
-from loclin.portable import Description, Pooling, Term, describe
+from loclin.portable import CodesByScorer, Description, Pooling, Term, describe
 
 each = pytest.mark.parametrize
 SHORT = {"alpha": "scale", "max_iter": 3, "random_state": 0}
@@ -245,6 +247,85 @@ def test_bad_rows_and_bad_dictionaries_are_refused():
     plain = clone(MODELS["ml3"]).set_params(calibrate=False).fit(X, y)
     with pytest.raises(ValueError, match="calibrate=False"):
         describe(plain).predict_proba(X)
+
+
+def arrays_in(data, path=()):
+    """Yield where the arrays of a description's dictionary are."""
+    if isinstance(data, dict) and "values" in data:
+        yield path
+    elif isinstance(data, dict | list):
+        for key, part in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from arrays_in(part, (*path, key))
+
+
+def changed_at(data, path, change):
+    """Return a copy in which one part is another."""
+    if not path:
+        return change(data)
+    first, *rest = path
+    copied = dict(data) if isinstance(data, dict) else list(data)
+    copied[first] = changed_at(data[first], rest, change)
+    return copied
+
+
+def shorter(array):
+    found = np.reshape(array["values"], array["shape"])[:-1]
+    return array | {"shape": list(found.shape), "values": found.ravel().tolist()}
+
+
+@each("name", MODELS)
+def test_no_array_of_a_description_may_be_another(name):
+    X, y = problem(3)
+    data = describe(clone(MODELS[name]).fit(X, y)).to_dict()
+    paths = list(arrays_in(data["terms"]))
+    assert paths
+    for path in paths:
+        for change, match in [
+            (shorter, "shape|coders|give no|scorers|no full tree"),
+            (lambda a: a | {"values": [np.nan, *a["values"][1:]]}, "not finite|array of numbers"),
+            (lambda a: a | {"dtype": "bool"}, "array of numbers"),
+            (lambda _: 3.0, "should be"),
+        ]:
+            wrong = data | {"terms": changed_at(data["terms"], path, change)}
+            with pytest.raises(ValueError, match=match):
+                Description.from_dict(wrong)
+
+
+ONE = Term(Pooling(2.0), np.ones((1, 2, 3)), np.zeros((1, 2)), np.zeros(1))
+
+
+@each("parts, match", [
+    ({"terms": ()}, "one Term at least"),
+    ({"terms": (Pooling(2.0),)}, "no Term, but Pooling"),
+    ({"terms": (replace(ONE, coder=Pooling(0.5)),)}, "q is 0.5"),
+    ({"terms": (replace(ONE, coder=CodesByScorer((Pooling(2.0),))),)}, "does not code rows alone"),
+    ({"terms": (replace(ONE, factor=np.inf),)}, "factor is inf"),
+    ({"terms": (replace(ONE, scale=np.array([1.0, 0.0, 1.0])),)}, "no 0"),
+    ({"terms": (replace(ONE, columns=np.array([0, 1, 9])),)}, "places among 3"),
+    ({"classes": np.array(["a", "b", "c"])}, "1 scorers, but there are 3 classes"),
+    ({"classes": np.array(["a"])}, "two at least"),
+    ({"temperature": 0.0}, "should be positive"),
+    ({"smoothing": 2.0}, "between 0 and 1"),
+    ({"feature_names": ("a",)}, "1 names, but 3 features"),
+])  # fmt: skip
+def test_parts_that_do_not_fit_together_are_refused(parts, match):
+    given = {"terms": (ONE,), "classes": np.array(["a", "b"]), "n_features": 3}
+    Description(**given)
+    with pytest.raises(ValueError, match=match):
+        Description(**given | parts)
+
+
+@each("change, match", [
+    (lambda model: setattr(model, "coding_", True), "True"),
+    (lambda model: delattr(model.coding_, "_n_neighbors"), "_n_neighbors"),
+    (lambda model: setattr(model.coding_, "_n_neighbors", 99), "99"),
+])  # fmt: skip
+def test_what_a_model_predicts_by_is_looked_at_before_it_is_saved(change, match, tmp_path):
+    X, y = problem(3)
+    model = clone(MODELS["soft"]).fit(X, y)
+    change(model)
+    with pytest.raises(ValueError, match=match):
+        loclin.io.save(model, tmp_path / "model.loclin")
 
 
 def test_no_rows_have_no_scores():

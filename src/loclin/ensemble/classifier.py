@@ -23,10 +23,17 @@ from loclin.ensemble.kinds import (
     know_units,
     unfitted_member,
 )
-from loclin.ensemble.members import fitted_alike, terms_of, weights_of, without_names
+from loclin.ensemble.members import (
+    Members,
+    fitted_alike,
+    mean_scores,
+    terms_of,
+    weights_of,
+    without_names,
+)
 from loclin.ensemble.merging import merged
 from loclin.ensemble.selection import folds_of
-from loclin.ensemble.weighing import WeighedMembers
+from loclin.ensemble.weighing import Weighing, evenly, units_by, weighing_after, weighing_by
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.begun import Begun
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
@@ -42,7 +49,6 @@ from loclin.fitting.features import PLAIN, standardized
 from loclin.fitting.probability import (
     StreamedTemperature,
     log_losses,
-    smoothing_of,
     spread,
 )
 from loclin.fitting.rows import hold_out, near_one, of_positive_weight, without_tiny
@@ -51,13 +57,12 @@ from loclin.fitting.targets import (
     classes_of_stream,
     find_classes,
     in_classes,
-    n_scorers,
     that_occur,
 )
 from loclin.portable.words import Term
 
 
-class LocallyLinearEnsemble(CallbackSupportMixin, WeighedMembers, Scored, Begun):
+class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     """Mean score of several locally linear classifiers: the one to start with where error counts.
 
     Each kind of classifier is fitted `n_folds` times, each time without one fold of the rows and
@@ -232,7 +237,11 @@ class LocallyLinearEnsemble(CallbackSupportMixin, WeighedMembers, Scored, Begun)
         rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
         whole.members_ = [without_names(member, whole) for member in members]
         whole.validation_losses_, whole._n_seen = [], len(labels)
-        whole._weigh(rows, labels, weights, np.zeros(len(labels), int), len(members))
+        unseen_by_all = np.zeros(len(labels), int)
+        whole._take(weighing_by(
+            [[member] for member in whole.members_], rows, labels, weights, unseen_by_all,
+            len(classes),
+        ))  # fmt: skip
         return whole
 
     @atomic
@@ -306,10 +315,12 @@ class LocallyLinearEnsemble(CallbackSupportMixin, WeighedMembers, Scored, Begun)
             members, self.validation_losses_ = self._until_enough(fit_member, jobs, watched)
         else:
             members, self.validation_losses_ = side_by_side(fit_member, jobs, self.n_jobs), []
-        self.members_ = [one for kind in range(len(kinds)) for one in members[kind :: len(kinds)]]
-        self._streamed, self._n_seen, self._n_each = StreamedTemperature(), len(labels), None
-        self._weigh(rows, labels, weights, folds, len(kinds))
-        self._merge()
+        by_kind = [members[kind :: len(kinds)] for kind in range(len(kinds))]
+        self._take(weighing_by(by_kind, rows, labels, weights, folds, len(self.classes_)))
+        by_kind = [merged(members) for members in by_kind]
+        self._n_each = [len(members) for members in by_kind]
+        self.members_ = [member for members in by_kind for member in members]
+        self._streamed, self._n_seen = StreamedTemperature(), len(labels)
         context.call_on_fit_task_end(estimator=self)
         return self
 
@@ -363,13 +374,16 @@ class LocallyLinearEnsemble(CallbackSupportMixin, WeighedMembers, Scored, Begun)
                 unfitted_member(one, kind, fold, seed, self.classes_, as_given=as_given)
                 for kind, one in enumerate(kinds) for fold in range(self.n_folds)
             ]  # fmt: skip
-            self.shares_, self.units_ = np.full(len(kinds), 1 / len(kinds)), np.ones(len(kinds))
-            self.temperature_, self.smoothing_ = 1.0, smoothing_of(len(labels))
+            known = evenly(len(kinds), len(labels))
             self._streamed = StreamedTemperature(n_rows=len(labels))
             self._features = PLAIN
         else:
             rows = self._features.of_matrix(rows)
-            self._watch(rows, labels, weights)
+            known = Weighing(self.shares_, self.units_, self.temperature_, self.smoothing_)
+            known, self._streamed = weighing_after(
+                known, self._streamed, self._n_seen, self._by_kind(), rows, labels, weights,
+                len(self.classes_),
+            )  # fmt: skip
 
         def learn(member: Any) -> Any:
             member = clone_with_state(member)
@@ -380,8 +394,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, WeighedMembers, Scored, Begun)
             )
 
         self.members_ = side_by_side(learn, [(member,) for member in self.members_], self.n_jobs)
+        self._take(known)
         if first:
-            self._set_units(rows)
+            self.units_ = units_by(self._by_kind(), rows)
         self._n_seen += len(labels)
         return self
 
@@ -476,23 +491,16 @@ class LocallyLinearEnsemble(CallbackSupportMixin, WeighedMembers, Scored, Begun)
                 break
         return members, losses
 
-    def _merge(self) -> None:
-        """Let one member stand for those of a kind that share their codes."""
-        by_kind = [merged(members) for members in self._by_kind()]
-        self._n_each = [len(members) for members in by_kind]
-        self.members_ = [member for members in by_kind for member in members]
+    def _take(self, known: Weighing) -> None:
+        """Publish how much the kinds count."""
+        self.shares_, self.units_, self.temperature_, self.smoothing_ = known
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         return self._class_scores(self._validate_new(X))
 
     def _class_scores(self, rows: Any) -> Floats:
-        """Scores of rows that are checked: those of a fit have lost their names."""
-        scores = np.zeros((rows.shape[0], n_scorers(self.classes_)), rows.dtype)
-        for member, factor in self._factors():
-            seen = member._features.of_matrix(rows)
-            of_member = member._decisions(member._class_scores(seen)).reshape(scores.shape)
-            scores += rows.dtype.type(factor) * of_member
-        return scores
+        """Scores of rows that are checked."""
+        return mean_scores(self._factors(), rows, len(self.classes_))
 
     def _terms(self) -> tuple[Term, ...]:
         return terms_of(self._factors(), self._features)

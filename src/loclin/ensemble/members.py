@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.consistent import wrong_with_classes
 from loclin.fitting.features import FeatureMap
 from loclin.fitting.probability import StreamedTemperature
-from loclin.portable.describing import describe
 from loclin.portable.words import Term
+
+Kinds: TypeAlias = list[list[Any]]  # fitted members, kind by kind
 
 
 class Members:
@@ -35,13 +36,11 @@ class Members:
     _n_seen: int = 0
     _n_each: list[int] | None = None  # members of each kind; None: as many of each
 
-    def _factors(self) -> Iterator[tuple[Any, float]]:
-        """Yield members that count, and what their scores are multiplied by."""
-        for members, share, unit in zip(self._by_kind(), self.shares_, self.units_, strict=True):
-            if share > 0:
-                yield from ((member, float(share / (unit * len(members)))) for member in members)
+    def _factors(self) -> list[tuple[Any, float]]:
+        """Return members that count, and what their scores are multiplied by."""
+        return factors_of(self._by_kind(), self.shares_, self.units_)
 
-    def _by_kind(self) -> list[list[Any]]:
+    def _by_kind(self) -> Kinds:
         members, n_kinds = iter(self.members_), len(self.shares_)
         numbers = self._n_each or [len(self.members_) // n_kinds] * n_kinds
         return [list(islice(members, n)) for n in numbers]
@@ -73,6 +72,31 @@ class Members:
         return wrong_with_classes(self, sizes, False)
 
 
+def factors_of(
+    kinds: Kinds, shares: NDArray[np.float64], units: NDArray[np.float64]
+) -> list[tuple[Any, float]]:
+    """Return the members of kinds with a share, and what their scores are multiplied by."""
+    return [
+        (member, float(share / (unit * len(members))))
+        for members, share, unit in zip(kinds, shares, units, strict=True)
+        if share > 0
+        for member in members
+    ]
+
+
+def mean_scores(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int) -> Floats:
+    """Return the sum of the members' scores times their factors, (n, n_scorers).
+
+    The rows are checked; those of a fit have lost their names.
+    """
+    scores = np.zeros((rows.shape[0], 1 if n_classes == 2 else n_classes), rows.dtype)
+    for member, factor in factors:
+        seen = member._features.of_matrix(rows)
+        of_member = member._decisions(member._class_scores(seen)).reshape(scores.shape)
+        scores += rows.dtype.type(factor) * of_member
+    return scores
+
+
 def weights_of(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int) -> Floats:
     """Return the codes of members side by side, times their factors: (n, n_classes, m)."""
     codes = []
@@ -90,7 +114,7 @@ def terms_of(factors: Iterable[tuple[Any, float]], features: FeatureMap) -> tupl
     return tuple(
         replace(term, factor=factor * term.factor).behind(features.centre, features.scale)
         for member, factor in factors
-        for term in describe(member).terms
+        for term in member._terms()
     )
 
 

@@ -11,13 +11,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from loclin.engine.described import check_described
+from loclin.engine.shapes import CURE
+from loclin.portable.checks import check_terms
 
 
 def check_consistent(model: Any) -> None:
     """Raise where an estimator of loclin, the model or one inside it, does not fit together.
 
     Its parameters are valid; its attributes, and what streams and warm starts keep, are what the
-    classes declare (`engine.described`).
+    classes declare (`engine.described`); and what it predicts by are words that fit together.
 
     Parameters
     ----------
@@ -34,8 +36,20 @@ def check_consistent(model: Any) -> None:
             estimator._check_shared_parameters()
         try:
             check_described(estimator, thorough=True)
+            _check_words(estimator)
         except ValueError as error:
             raise ValueError(f"{type(estimator).__name__}: {error}") from None
+
+
+def _check_words(estimator: Any) -> None:
+    """Raise where what a fitted classifier predicts by does not fit together, or is not there."""
+    if not (hasattr(estimator, "_terms") and hasattr(estimator, "intercept_")):
+        return
+    try:
+        terms, classes = estimator._terms(), estimator.classes_
+        check_terms(terms, estimator.n_features_in_, len(classes), estimator._multilabel)
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"what it predicts by is not there ({error}). {CURE}") from None
 
 
 def estimators_in(model: Any) -> Iterator[Any]:

@@ -104,7 +104,7 @@ def warn_of_end(classifier: Any, gap: float | None) -> None:
 
 def check_learned(classifier: Any) -> None:
     """Raise where something that was learned is not finite."""
-    learned = list(vars(classifier._learned).values())
+    learned = [value for name, value in vars(classifier._learned).items() if name != "dual_gap"]
     learned += classifier.objective_[-1:]
     parts = [value.data if is_sparse(value) else np.asarray(value) for value in learned]
     if not all(np.isfinite(part).all() for part in parts if part.dtype.kind == "f"):

@@ -26,7 +26,8 @@ class Standardized:
 
     standardize: bool = False
     _coding_parameter: str | None = None  # frozen ones, and points, know the rows as given
-    _can_do_with_columns = False  # does all that it learns of columns tell so (`with_all_columns`)?
+    # does all that it learns of columns tell so (`with_all_columns`)?
+    _can_do_with_columns: bool = False
     _follows_moments = False  # can what is learned on a stream be carried over to another map?
     _features: FeatureMap
     _moments: StreamedMoments | None = None  # of the rows of a stream, where the map may move

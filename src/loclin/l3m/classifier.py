@@ -259,6 +259,10 @@ class L3MClassifier(LocallyLinearClassifier):
         return Trial(short | given, n_iterations=4, goes_on=False, n_calibrating=len(SCHEDULE) + 1)
 
     @property
+    def _can_do_with_columns(self) -> bool:  # type: ignore[override]
+        return self.solver != "online"  # what its runs keep is of all columns
+
+    @property
     def _n_restarts(self) -> int:
         return _RESTARTS[self.solver] if self.n_restarts is None else int(self.n_restarts)
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from loclin.portable.checks import check_terms
 from loclin.portable.reader import local_models, scores_of
 from loclin.portable.words import Array, Term, from_data, to_data
 
@@ -38,6 +39,11 @@ class Description:
         One for each label where a row may have several; None where there are no probabilities.
     smoothing : float
     feature_names : tuple of str or None
+
+    Raises
+    ------
+    ValueError
+        If parts do not fit together.
     """
 
     terms: tuple[Term, ...]
@@ -47,6 +53,22 @@ class Description:
     temperature: Any = None
     smoothing: float = 0.0
     feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        c = np.size(self.classes)
+        if np.ndim(self.classes) != 1 or c < 2:
+            raise ValueError(f"classes should be a list of two at least, not {self.classes!r}")
+        check_terms(self.terms, self.n_features, c, self.multilabel)
+        if self.temperature is not None:
+            found, per_label = np.shape(self.temperature), (c,) if self.multilabel else ()
+            if found not in ((), per_label) or not np.all(np.asarray(self.temperature) > 0):
+                raise ValueError(f"temperature is {self.temperature}, but should be positive")
+        if not 0 <= self.smoothing <= 1:
+            raise ValueError(f"smoothing is {self.smoothing}, but should be between 0 and 1")
+        if self.feature_names is not None and len(self.feature_names) != self.n_features:
+            raise ValueError(
+                f"there are {len(self.feature_names)} names, but {self.n_features} features"
+            )
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Scores of the rows: (n,) for two classes (positive for the second), else (n, c).

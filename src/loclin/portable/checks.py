@@ -1,0 +1,169 @@
+"""Whether the words of a model fit together, so that a reader never reads beside an array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from loclin.portable.words import (
+    Coder,
+    CodesByScorer,
+    ConstantCode,
+    LinearGates,
+    NearestAnchors,
+    Pooling,
+    TangentCodes,
+    Term,
+    Transformed,
+    TreePath,
+)
+
+_INTO = "softmax", "one_hot", "l1", "l2"
+_BY = "exp", "inverse", "rebuild"
+
+
+def check_terms(
+    terms: Sequence[Term], n_features: int, n_classes: int, multilabel: bool = False
+) -> None:
+    """Raise where the terms of a model are not what `loclin.portable` says of them.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+    n_features, n_classes : int
+        Of the whole model.
+    multilabel : bool, default=False
+        Whether a row may have several labels.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not (isinstance(terms, tuple | list) and terms):
+        raise ValueError("terms should be a list of one Term at least")
+    for number, term in enumerate(terms):
+        try:
+            if not isinstance(term, Term):
+                raise ValueError(f"it is no Term, but {type(term).__name__}")
+            s, m = _sizes(term)
+            if s != n_classes and (multilabel or (s, n_classes) != (1, 2)):
+                raise ValueError(f"it has {s} scorers, but there are {n_classes} classes")
+            _check_term(term, s, m, n_features)
+        except ValueError as error:
+            raise ValueError(f"terms[{number}]: {error}") from None
+
+
+def _sizes(term: Term) -> tuple[int, int]:
+    """Return the numbers of scorers and of models."""
+    intercept = term.intercept
+    if not isinstance(intercept, np.ndarray) or intercept.ndim != 2 or not intercept.size:
+        raise ValueError(
+            f"intercept should be an array of shape (scorers, models), not {np.shape(intercept)}"
+        )
+    return len(intercept), intercept.shape[1]
+
+
+def _check_term(term: Term, s: int, m: int, n_features: int) -> None:
+    d = n_features
+    if term.columns is not None:
+        d = np.size(term.columns)
+        _check_array("columns", term.columns, (d,), kinds="iu")
+        if d and not 0 <= term.columns.min() <= term.columns.max() < n_features:
+            raise ValueError(f"columns should be places among {n_features} features")
+    if term.coef is not None:
+        _check_array("coef", term.coef, (s, m, d), (1, m, d))
+    _check_array("intercept", term.intercept, (s, m))
+    _check_array("bias", term.bias, (s,))
+    _check_number("factor", term.factor)
+    if term.root is not None:
+        _check_array("root", term.root, (d,), (d, d))
+    for name in ("centre", "scale"):
+        if getattr(term, name) is not None:
+            _check_array(name, getattr(term, name), (d,))
+    if term.scale is not None and not term.scale.all():
+        raise ValueError("scale should have no 0")
+    match term.coder:
+        case ConstantCode(codes):
+            _check_array("codes", codes, (s, m))
+        case Pooling(q):
+            if not (isinstance(q, Real) and q >= 1):
+                raise ValueError(f"q is {q!r}, but should be at least 1")
+        case CodesByScorer(parts):
+            if len(parts) != s:
+                raise ValueError(f"there are {len(parts)} coders, but {s} scorers")
+            for part in parts:
+                _check_coder(part, m, d)
+        case coder:
+            _check_coder(coder, m, d)
+
+
+def _check_coder(coder: Coder, m: int, d: int) -> None:
+    """Raise where a coder does not write m codes of rows of d features."""
+    match coder:
+        case LinearGates():
+            _check_array("coef of the gates", coder.coef, (m, d))
+            _check_array("intercept of the gates", coder.intercept, (m,))
+            _check_option("into", coder.into, _INTO)
+        case NearestAnchors():
+            _check_nearest(coder, m, d)
+        case TreePath():
+            inner, depth = m // 2, (m + 1).bit_length() - 1
+            if m + 1 != 2**depth:
+                raise ValueError(f"no full tree has {m} nodes")
+            _check_array("coef of the tree", coder.coef, (inner + m, d))
+            _check_array("intercept of the tree", coder.intercept, (inner + m,))
+        case TangentCodes():
+            a, t, _ = np.shape(coder.tangents) if np.ndim(coder.tangents) == 3 else (0, 0, 0)
+            _check_array("anchors", coder.anchors, (a, d))
+            _check_array("tangents", coder.tangents, (a, t, d))
+            _check_number("scale of the codes", coder.scale)
+            if a * (1 + t) != m:
+                raise ValueError(f"{a} anchors with {t} tangents each give no {m} codes")
+            _check_coder(coder.weights, a, d)
+        case Transformed(transformer):  # nothing tells what it computes
+            if not hasattr(transformer, "transform"):
+                raise ValueError(f"{transformer!r} does not transform rows")
+        case _:
+            raise ValueError(f"{type(coder).__name__} does not code rows alone")
+
+
+def _check_nearest(coder: NearestAnchors, m: int, d: int) -> None:
+    _check_array("anchors", coder.anchors, (m, d))
+    if coder.between is not None:
+        _check_array("between", coder.between, (m, m))
+    k = coder.n_neighbors
+    if not (isinstance(k, Integral) and 1 <= k <= m):
+        raise ValueError(f"n_neighbors is {k!r}, but should be 1 to {m}")
+    _check_option("by", coder.by, _BY)
+    _check_number("parameter", coder.parameter)
+    if coder.parameter < 0:
+        raise ValueError(f"parameter is {coder.parameter}, but should be at least 0")
+
+
+def _check_array(name: str, value: Any, *shapes: tuple[int, ...], kinds: str = "f") -> None:
+    """Raise where a value is no array of one of the shapes, or has numbers that are not finite.
+
+    Rows of codes may be CSR.
+    """
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is None or dtype.kind not in kinds:
+        told = type(value).__name__ if dtype is None else f"an array of {dtype}"
+        raise ValueError(f"{name} should be an array of numbers, not {told}")
+    if shape not in shapes:
+        expected = " or ".join(map(str, dict.fromkeys(shapes)))
+        raise ValueError(f"{name} has shape {shape}, but should be {expected}")
+    if not np.isfinite(value.data if hasattr(value, "nnz") else value).all():
+        raise ValueError(f"{name} has numbers that are not finite")
+
+
+def _check_number(name: str, value: Any) -> None:
+    if not (isinstance(value, Real) and np.isfinite(float(value))):
+        raise ValueError(f"{name} is {value!r}, but should be a finite number")
+
+
+def _check_option(name: str, value: Any, options: tuple[str, ...]) -> None:
+    if value not in options:
+        raise ValueError(f"{name} is {value!r}, but should be one of {options}")
