@@ -5,7 +5,9 @@ everything: processor seconds, the peak that NumPy held in a second fit, the siz
 the error on new rows. Linear models of the same rows come first: of seconds, the ratio to the
 fastest of them is shown.
 
-``python -m benchmarks.wide [KIND ...] [--models ML3 ...] [--limit-gb 8]``
+``python -m benchmarks.wide [KIND ...] [--models ML3 ...] [--limit-gb 8] [--max-iter N]``
+
+With ``--max-iter``, models make so many passes at most: where memory is what counts.
 """
 
 from __future__ import annotations
@@ -85,11 +87,13 @@ KINDS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
-def measured(kind: str, name: str, limit_gb: float) -> Found:
+def measured(kind: str, name: str, limit_gb: float, max_iter: int | None) -> Found:
     """Fit one model to rows of one kind, twice."""
     make, sizes = KINDS[kind]
     X, y = make(*sizes)
     half, model = len(y) // 2, (LINEAR | LOCAL)[name]
+    if max_iter is not None and "max_iter" in model.get_params():
+        model = clone(model).set_params(max_iter=max_iter)
     few = slice(0, 60) if make is words else np.flatnonzero(y[:half] < 3)
     limit = int(limit_gb * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -112,13 +116,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("kinds", nargs="*", default=list(KINDS))
     parser.add_argument("--models", nargs="+", default=list(LINEAR | LOCAL))
     parser.add_argument("--limit-gb", type=float, default=8.0)
+    parser.add_argument("--max-iter", type=int, default=None)
     options = parser.parse_args(arguments)
     for kind in options.kinds:
         fastest = np.inf
         for name in options.models:
             with ProcessPoolExecutor(1, get_context("spawn")) as pool:
                 try:
-                    found = pool.submit(measured, kind, name, options.limit_gb).result()
+                    given = kind, name, options.limit_gb, options.max_iter
+                    found = pool.submit(measured, *given).result()
                 except (MemoryError, ValueError, BrokenProcessPool) as error:
                     told = f"{type(error).__name__}: {str(error)[:90]}"
                 else:
