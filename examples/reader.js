@@ -75,8 +75,11 @@ function pooled(q, r) {
   return p.map((v) => (v > 0 ? (v / N) ** (q - 1) : 0));
 }
 
-function scores({ coder, coef, intercept, bias, root, centre, scale, columns }, row) {
-  const seen = columns ? columns.map((i) => row[i]) : row;
+const rising = ({ feature, low, high }, row) => feature.map((i, k) => // pieces of features
+  (Math.min(Math.max(row[i], low[k]), high[k]) - low[k]) / (high[k] - low[k]));
+
+function scores({ coder, coef, intercept, bias, root, centre, scale, columns, pieces }, row) {
+  const taken = columns ? columns.map((i) => row[i]) : row, seen = pieces ? [...taken, ...rising(pieces, taken)] : taken;
   const x = seen.map((v, i) => (v - (centre ? centre[i] : 0)) / (scale ? scale[i] : 1));
   const z = !root ? x : x.map((v, i) => (Array.isArray(root[0]) ? dot(x, root.map((row) => row[i])) : v * root[i]));
   const own = { ConstantCode: (y) => coder.codes[y], Pooling: (y, r) => pooled(coder.q, r),
@@ -93,13 +96,8 @@ function decisions(description, rows) {
   if (description.format !== 1) throw new Error('unknown format');
   const terms = read(description.terms);
   const two = description.classes.length === 2 && !description.multilabel;
-  return rows.map((row) => {
-    const each = terms.map((term) => {
-      const f = scores(term, row);
-      return (two && f.length === 2 ? [f[1] - f[0]] : f).map((v) => v * term.factor);
-    });
-    return each.reduce((a, b) => a.map((v, i) => v + b[i]));
-  });
+  const of = (term, f) => (two && f.length === 2 ? [f[1] - f[0]] : f).map((v) => v * term.factor);
+  return rows.map((row) => terms.map((term) => of(term, scores(term, row))).reduce((a, b) => a.map((v, i) => v + b[i])));
 }
 
 function predict(description, rows) {

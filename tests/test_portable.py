@@ -47,6 +47,11 @@ MODELS = {
     "ml3 p=inf": loclin.ML3Classifier(3, p=np.inf, **PLAIN),
     "ml3 p=4": loclin.ML3Classifier(3, p=4, **PLAIN),
     "ml3 metric": loclin.ML3Classifier(3, metric="diagonal", **SHORT),
+    "ml3 pieces": loclin.ML3Classifier(3, pieces=4, **PLAIN),
+    "ml3 pieces as given": loclin.ML3Classifier(3, pieces=4, standardize=False, **PLAIN),
+    "soft pieces": over(SOFT, pieces=3, metric="diagonal"),
+    "l3m pieces": loclin.L3MClassifier(3, pieces=4, n_restarts=1, alpha="scale", max_iter=8,
+                                       random_state=0),
     "soft": over(SOFT),
     "soft frozen": over(FrozenEstimator(clone(SOFT).fit(ROWS))),
     "soft global": over(SOFT, bias="global"),
@@ -73,7 +78,7 @@ MODELS = {
     "csvm": loclin.CSVMClassifier(4, alpha="scale", random_state=0),
     "ussvm": loclin.USSVMClassifier(6, beta="scale", max_iter=3, random_state=0),
     "ensemble": loclin.LocallyLinearEnsemble(
-        [loclin.ML3Classifier(2, **PLAIN), loclin.SAPLClassifier(6, 3, **PLAIN),
+        [loclin.ML3Classifier(2, **PLAIN), loclin.SAPLClassifier(6, 3, pieces=3, **PLAIN),
          over(OrthogonalCoding(3), solver="dual_cd", bias="local")],
         n_folds=2, random_state=0,
     ),
@@ -167,8 +172,9 @@ def test_names_that_look_like_numbers_stay_names():
 @pytest.mark.skipif(not shutil.which("node"), reason="needs node")
 def test_a_reader_in_another_language_says_the_same(tmp_path):
     reader = Path(__file__).parents[1] / "examples" / "reader.js"
-    names = ["ml3 p=1", "ml3 metric", "soft full", "inverse", "rebuild", "tangents", "ensemble",
-             "planes by class", "sapl own", "l3m", "ldkl", "lmkl", "csvm", "ussvm"]  # fmt: skip
+    names = ["ml3 p=1", "ml3 metric", "soft pieces", "soft full", "inverse", "rebuild", "tangents",
+             "ensemble", "planes by class", "sapl own", "l3m", "ldkl", "lmkl", "csvm",
+             "ussvm"]  # fmt: skip
     models, cases = [], []
     for name, n_classes in product(names, [2, 3]):
         X, y = problem(n_classes)
@@ -282,7 +288,10 @@ def test_no_array_of_a_description_may_be_another(name):
     for path in paths:
         for change, match in [
             (shorter, "shape|coders|give no|scorers|no full tree"),
-            (lambda a: a | {"values": [np.nan, *a["values"][1:]]}, "not finite|array of numbers"),
+            (
+                lambda a: a | {"values": [np.nan, *a["values"][1:]]},
+                "not finite|array of numbers|NaN",
+            ),
             (lambda a: a | {"dtype": "bool"}, "array of numbers"),
             (lambda _: 3.0, "should be"),
         ]:

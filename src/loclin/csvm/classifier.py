@@ -74,6 +74,13 @@ class CSVMClassifier(LocallyLinearClassifier):
         over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64,
         whichever has the least log loss on rows held out of short fits. The chosen value is
         `alpha_`.
+    pieces : int, "auto" or None, default=None
+        Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
+        models can bend along single features. A number is that of a feature's pieces; "auto" takes
+        8 where they lower the log loss of held-out rows. Features of two values, and sparse rows,
+        have none. `local_model` stays exact and of the features as given; in `local_coef_` and
+        anchors the pieces' columns follow those of the features (`pieces_`). A stream takes
+        quantiles of its first rows ("auto": none).
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
         Sparse rows are divided only, and not even that where all have unit length, as those of
@@ -172,6 +179,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         loss: str = "hinge",
         multi_class: str = "ovr",
         alpha: float | str = "auto",
+        pieces: int | str | None = None,
         standardize: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-2,
@@ -191,6 +199,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         self.loss = loss
         self.multi_class = multi_class
         self.alpha = alpha
+        self.pieces = pieces
         self.standardize = standardize
         self.max_iter = max_iter
         self.tol = tol
@@ -287,10 +296,11 @@ class CSVMClassifier(LocallyLinearClassifier):
         """Centres of the clusters of the rows; given ones are multiplied as the rows are."""
         if not isinstance(self.centers, str):
             centers = check_array(self.centers, dtype=X.dtype, input_name="centers", copy=True)
-            if centers.shape[1] != X.shape[1]:
+            n_features = self.n_features_in_
+            if centers.shape[1] != n_features:
                 raise ValueError(
-                    f"centers has shape {centers.shape}; X has {X.shape[1]} features, so centers "
-                    f"must have the shape (n_clusters, {X.shape[1]})."
+                    f"centers has shape {centers.shape}; X has {n_features} features, so centers "
+                    f"must have the shape (n_clusters, {n_features})."
                 )
             seen = self._features.of_matrix(centers)
             return np.asarray(seen * X.dtype.type(self._multiplier))

@@ -6,7 +6,8 @@ A class says of each attribute what it is, as an annotation:
     n_models: Annotated[int, Size("m")]
 
 A letter stands for one number in a whole model (`engine.shapes`). What letters do not say, a method
-``_what_is_wrong(sizes)`` tells, if a class has one; those of its bases run too.
+``_what_is_wrong(sizes)`` tells, if a class has one; those of its bases run too. A method
+``_sizes`` returns what letters stand for that no attribute says.
 
 Compiled loops trust shapes and dtypes, but files and users may have set the attributes:
 `check_described` compares all of them, so that nothing is read or written beside an array.
@@ -36,6 +37,7 @@ from loclin.engine.shapes import (
 )
 
 _RULE = "_what_is_wrong"  # of a class: it tells what arrays do not
+_SIZES = "_sizes"  # of a class: what letters stand for that are no attribute
 
 _Check = Callable[[Any, str, Scope], None]
 
@@ -122,6 +124,8 @@ def _check_object(holder: Any, where: str, scope: Scope) -> None:
     values = vars(holder) if fields is None else dict(zip(fields, holder, strict=True))
     is_estimator = isinstance(holder, BaseEstimator)
     prefix = f"{where}." if where else ""
+    for letter, size in getattr(holder, _SIZES, dict)().items():
+        scope.bind(letter, size, f"{prefix}{_SIZES}")
     for name, check in checks:
         if name in values:
             check(values[name], prefix + name, scope)

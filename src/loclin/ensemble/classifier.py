@@ -25,6 +25,7 @@ from loclin.ensemble.kinds import (
 )
 from loclin.ensemble.members import (
     Members,
+    beside_pieces,
     fitted_alike,
     mean_scores,
     terms_of,
@@ -128,7 +129,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     smoothing_ : float
         Share of probability that is spread evenly over the classes.
     local_coef_ : ndarray of shape (n_scorers, n_models, n_features)
-        The members' linear models side by side; n_scorers is n_classes.
+        The members' linear models side by side; n_scorers is n_classes. Where members see pieces of
+        features, those of each in turn follow as further columns.
     local_intercept_ : ndarray of shape (n_scorers, n_models)
         Their intercepts.
     intercept_ : ndarray of shape (n_scorers,)
@@ -443,13 +445,18 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     @property
     def local_coef_(self) -> Floats:
         """The members' linear models side by side."""
-        return read_only(self._features.back(self._side_by_side("local_coef_"), 1))
+        d = self.n_features_in_
+        found = beside_pieces(self._side_by_side("local_coef_"), d)
+        own = self._features.back(found[:, :, :d], 1)
+        pieces = found[:, :, d:]
+        return read_only(np.concatenate([own, pieces], axis=2) if pieces.size else own)
 
     @property
     def local_intercept_(self) -> Floats:
         """Their intercepts."""
-        intercepts = self._side_by_side("local_intercept_")
-        return read_only(self._features.constants(intercepts, self.local_coef_))
+        intercepts = np.concatenate(self._side_by_side("local_intercept_"), axis=1)
+        coef = self.local_coef_[:, :, : self.n_features_in_]
+        return read_only(self._features.constants(intercepts, coef))
 
     @property
     def intercept_(self) -> Floats:

@@ -14,8 +14,8 @@ from sklearn.frozen import FrozenEstimator
 from loclin.codings import OrthogonalCoding
 from loclin.engine.data import Floats, Labels, Matrix
 from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.columns import has_frozen
 from loclin.fitting.rows import near_one, without_tiny
-from loclin.fitting.standardized import has_frozen
 from loclin.fitting.targets import class_weights
 from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier

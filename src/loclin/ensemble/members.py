@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import islice
@@ -51,10 +51,9 @@ class Members:
             return part
         return np.concatenate([np.zeros_like(part), part])
 
-    def _side_by_side(self, name: str) -> Floats:
+    def _side_by_side(self, name: str) -> list[Floats]:
         check_is_fitted(self, "members_")
-        parts = [self._by_scorer(getattr(member, name)) for member, _ in self._factors()]
-        return np.concatenate(parts, axis=1)
+        return [self._by_scorer(getattr(member, name)) for member, _ in self._factors()]
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         if not hasattr(self, "members_"):
@@ -95,6 +94,27 @@ def mean_scores(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int)
         of_member = member._decisions(member._class_scores(seen)).reshape(scores.shape)
         scores += rows.dtype.type(factor) * of_member
     return scores
+
+
+def beside_pieces(parts: Sequence[Floats], d: int) -> Floats:
+    """Return models of members side by side: of d features, then of the pieces of each in turn.
+
+    Parameters
+    ----------
+    parts : list of ndarray of shape (s, m, d + p)
+        Of each member; p may differ.
+    d : int
+    """
+    n_pieces = sum(part.shape[2] - d for part in parts)
+    if not n_pieces:
+        return np.concatenate(parts, axis=1)
+    wide, first = [], d
+    for part in parts:
+        end = first + part.shape[2] - d
+        wide.append(np.zeros((*part.shape[:2], d + n_pieces), part.dtype))
+        wide[-1][:, :, :d], wide[-1][:, :, first:end] = part[:, :, :d], part[:, :, d:]
+        first = end
+    return np.concatenate(wide, axis=1)
 
 
 def weights_of(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int) -> Floats:

@@ -28,6 +28,7 @@ from loclin.fitting.checks import read_labelled_rows
 from loclin.fitting.iterations import EndOfRounds, accuracy_with, check_learned, warn_of_end
 from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
 from loclin.fitting.metric import StreamedMetric, chosen_metric, move_metric
+from loclin.fitting.pieces import chosen_features
 from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh, weighed
 from loclin.fitting.scored import ByLocalModels
 from loclin.fitting.standardized import Standardized
@@ -65,6 +66,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
 
     round_rows: int | None = None  # rows of an iteration where there are more; None: all
     _end_of_rounds: EndOfRounds = EndOfRounds()
+    pieces: str | int | None = None  # of features, beside them
     metric: str | int | None = None  # that anchors and the penalty measure by
     n_jobs: int | None = None  # short fits at once
     _multiplies_features = False  # are there intercepts whose constant feature needs others near 1?
@@ -142,7 +144,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         if continued:
             self._see_all_columns(rows.X, streams=False)
         else:
-            self._features = self._standardized(rows, self._used_columns(rows))
+            plain = self._standardized(rows, self._used_columns(rows))
+            self._features = chosen_features(self, rows, plain)
         rows = self._seen(rows, goes_on=continued)
         self._stream, self._moments, self._mean_weight = None, None, RunningMean()
         rng = deepcopy(self._unfinished) or self._generator()

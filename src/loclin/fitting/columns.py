@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
 
 from loclin.engine.data import Matrix, is_sparse
 from loclin.engine.described import declared, notes_of
@@ -142,3 +143,9 @@ def knows_columns(coding: Any) -> bool:
         isinstance(one, _PLAIN) or vars(type(one)).get("_can_do_with_columns", False)
         for one in parts  # a subclass may measure distances in its own way
     )
+
+
+def has_frozen(coding: Any) -> bool:
+    """Tell whether a coding, or a step inside it, is frozen: it was fitted on rows as given."""
+    inside = coding.get_params().values() if hasattr(coding, "get_params") else ()
+    return any(isinstance(one, FrozenEstimator) for one in (coding, *inside))

@@ -20,6 +20,9 @@ from loclin.engine.data import Floats, Matrix, Rows, is_sparse
 from loclin.engine.procedure import Change
 from loclin.engine.shapes import Shape
 from loclin.fitting.columns import Columns
+from loclin.portable.checks import check_pieces
+from loclin.portable.reader import with_pieces, without_pieces
+from loclin.portable.words import Pieces
 
 _CHUNK = 2**18  # numbers whose moments are taken at once
 _LARGEST_WEIGHT = 1e8  # that the type takes of features as they are given
@@ -30,7 +33,7 @@ _ROUNDING = 1e-5  # that rows of unit length may have
 class FeatureMap:
     """The map of rows ``x' = (x - centre) / scale``, and the way back for what is learned.
 
-    Of d features that the model sees.
+    Of d features that the model sees: those of the rows, and their pieces.
 
     Parameters
     ----------
@@ -40,13 +43,18 @@ class FeatureMap:
         None leaves the rows as they are.
     columns : Columns or None
         Those that are seen at all; None for all.
+    pieces : Pieces or None
+        Of features as they are given, which the model sees beside them.
     """
 
     centre: Annotated[Floats | None, Shape("d")] = None
     scale: Annotated[Floats | None, Shape("d")] = None
     columns: Columns | None = None
+    pieces: Pieces | None = None
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        if self.pieces is not None:
+            check_pieces(self.pieces, sizes.get("f", 0))
         if self.scale is None:
             return None if self.centre is None else "there is a centre, but no scale"
         return None if (self.scale > 0).all() else "scale has numbers that are not positive"
@@ -56,18 +64,26 @@ class FeatureMap:
         """Tell whether features are seen as they are, if at all."""
         return self.scale is None
 
+    @property
+    def n_pieces(self) -> int:
+        """Columns beside the features."""
+        return 0 if self.pieces is None else len(self.pieces.feature)
+
     def of_matrix(self, X: Matrix) -> Any:
         """Return the rows as the model sees them: the mean comes first, where it is large."""
         if self.columns is not None:
             X = self.columns.of_matrix(X)
+        of_dense = self.centre is not None or self.pieces is not None
+        if is_sparse(X) and of_dense:  # the model learned from dense rows
+            X = X.toarray()
+        if self.pieces is not None:
+            X = with_pieces(np.asarray(X), self.pieces)
         if self.scale is None:
             return X
-        if is_sparse(X) and self.centre is not None:  # the model learned from dense rows
-            X = X.toarray()
         if not is_sparse(X):
             if self.centre is None:
                 return X / self.scale
-            seen = X - self.centre
+            seen = np.subtract(X, self.centre, out=None if self.pieces is None else X)
             seen /= self.scale
             return seen
         scaled = X.copy()
@@ -77,7 +93,8 @@ class FeatureMap:
     def of_points(self, points: Any) -> Floats:
         """Return points like rows as the model sees them; what takes others says what is wrong."""
         points = points.toarray() if is_sparse(points) else np.asarray(points)
-        fits = self.scale is not None and points.shape[-1:] == self.scale.shape
+        given = None if self.scale is None else (len(self.scale) - self.n_pieces,)
+        fits = self.pieces is not None or points.shape[-1:] == given
         return np.asarray(self.of_matrix(points)) if fits else points
 
     def of_rows(self, rows: Rows) -> Rows:
@@ -107,6 +124,21 @@ class FeatureMap:
         if self.centre is None or not any(coef.strides):
             return constants
         return np.asarray(constants - coef @ self.centre.astype(np.float64))
+
+    def at_rows(self, coef: Floats, constants: Floats, X: Matrix) -> tuple[Floats, Floats]:
+        """Return linear functions of rows and their pieces as those of the rows, each at its row.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n, ..., d)
+        constants : ndarray of shape (n, ...)
+        X : {ndarray, csr} of n rows as they are given
+        """
+        if self.pieces is None:
+            return coef, constants
+        rows = X.toarray() if is_sparse(X) else X
+        folded, added = without_pieces(coef, rows, self.pieces)
+        return folded.astype(coef.dtype), np.asarray(constants + added)
 
     def with_all_columns(self) -> FeatureMap:
         """Return the map of all columns: those not used before keep their unit."""
@@ -216,13 +248,15 @@ def no_moments(n_features: int) -> Moments:
     return Moments(0, 0.0, np.zeros(n_features), np.zeros(n_features))
 
 
-def standardized(rows: Rows, columns: Columns | None = None) -> FeatureMap:
-    """Return the map that standardizes these columns of rows, by the rows' weights."""
-    rows = FeatureMap(columns=columns).of_rows(rows)
+def standardized(
+    rows: Rows, columns: Columns | None = None, pieces: Pieces | None = None
+) -> FeatureMap:
+    """Return the map that standardizes these columns and pieces of rows, by the rows' weights."""
+    rows = FeatureMap(columns=columns, pieces=pieces).of_rows(rows)
     moments = moments_of(rows)
     if moments is None:
         return FeatureMap(columns=columns)
-    return replace(map_by(moments, rows.X), columns=columns)
+    return replace(map_by(moments, rows.X), columns=columns, pieces=pieces)
 
 
 def moments_of(rows: Rows) -> Moments | None:

@@ -8,10 +8,10 @@ Radhakrishnan et al., 2024), and their square root is the metric M of the next f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ _GRADIENT_ROWS = 2000  # whose gradients are looked at
 _MOST_CODES = 4000  # of a row, whose moments are taken: of more, gradients are formed row by row
 _STRONGER = 4.0  # penalty of the short fits
 _POWER = 0.25  # of the AGOP: the metric is its square root
+Parts: TypeAlias = list[tuple[Rows, Rows]]  # to learn from, and held out
 
 
 def code_moments(codes: Any, weights: Floats) -> Floats:
@@ -168,6 +169,15 @@ def refit(model: Any, rows: Rows, root: Floats | None, trial: Trial, seed: int) 
         return short_fit(tried, rows, trial.n_learning, seed)
 
 
+def refits(
+    model: Any, parts: Parts, roots: Sequence[Floats | None], trial: Trial, seed: int
+) -> list[Any]:
+    """Return short fits to the rows of each part that are not held out."""
+    pairs = zip(parts, roots, strict=True)
+    tasks = [(model, learned, root, trial, seed) for (learned, _), root in pairs]
+    return side_by_side(refit, tasks, model.n_jobs)
+
+
 def learned_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | None:
     """Return the root of the metric after all rounds, by short fits to some of the rows."""
     whole, rank = is_whole(model.metric), rank_of(model.metric)
@@ -207,21 +217,17 @@ def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | Non
         for train, test in found
     ]
 
-    def refits(roots: list[Floats | None]) -> list[Any]:
-        pairs = zip(parts, roots, strict=True)
-        tasks = [(model, learned, root, trial, seed) for (learned, _), root in pairs]
-        return side_by_side(refit, tasks, model.n_jobs)
-
-    fitted = refits([None] * len(parts))
+    fitted = refits(model, parts, [None] * len(parts), trial, seed)
     least, chosen = held_out_loss(fitted, parts), None
     for _ in range(ROUNDS):
         products = [
             products_of(one, learned, whole=False)
             for one, (learned, _) in zip(fitted, parts, strict=True)
         ]
-        fitted = refits(
-            [root_of(found, learned.X) for found, (learned, _) in zip(products, parts, strict=True)]
-        )
+        roots = [
+            root_of(found, learned.X) for found, (learned, _) in zip(products, parts, strict=True)
+        ]
+        fitted = refits(model, parts, roots, trial, seed)
         loss = held_out_loss(fitted, parts)
         if not loss < least:
             break
@@ -229,7 +235,7 @@ def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | Non
     return chosen
 
 
-def held_out_loss(fitted: list[Any], parts: list[tuple[Rows, Rows]]) -> float:
+def held_out_loss(fitted: list[Any], parts: Parts) -> float:
     """Return the log loss of the rows held out, at the temperature that suits all parts best."""
     tested = [held_out for _, held_out in parts]
     decisions = [decisions_of(one, rows.X) for one, rows in zip(fitted, tested, strict=True)]

@@ -27,14 +27,21 @@ class Scored(Probabilities, ClassifierMixin):
     """A classifier by scores, of dense or sparse rows; `_scores_of` supplies them."""
 
     classes_: Annotated[NDArray[Any], Shape("c", None)]
-    n_features_in_: Annotated[int, Size("f"), Size("p")]  # p: as a stream's models see them
+    n_features_in_: Annotated[int, Size("f")]
     feature_names_in_: Annotated[NDArray[Any], Shape("f", None)]
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
     _multilabel: bool = False  # has a row several labels?
     _features: FeatureMap = PLAIN  # of the rows, to those of d features that the model sees
 
+    def _sizes(self) -> dict[str, int]:
+        """Return what p stands for: features as the models of a stream see them."""
+        n_features: Any = vars(self).get("n_features_in_")
+        known = isinstance(n_features, int) and isinstance(self._features, FeatureMap)
+        return {"p": int(n_features) + self._features.n_pieces} if known else {}
+
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
-        f, seen = sizes.get("f"), sizes.get("d", sizes.get("f"))
+        f, n_pieces = sizes.get("f", 0), self._features.n_pieces
+        seen = sizes.get("d", f + n_pieces) - n_pieces
         if self._features.columns is not None or seen == f:
             return None
         return f"n_features_in_ is {f}, but the model is of {seen} features"
@@ -138,11 +145,12 @@ class ByLocalModels(Scored):
         coef : ndarray of shape (n_samples, n_features) or (n_samples, n_classes, n_features)
         intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        learned, codes = self._learned, self._codes(self._validate_new(X))
+        rows, learned = self._read_new(X), self._learned
+        codes = self._codes(self._features.of_matrix(rows))
         coef, intercept = combine_models(codes, learned.local_coef, learned.local_intercept)
         coef = self._features.back(self._decisions(coef), 1)
         intercept = self._decisions(intercept + learned.intercept)
-        return coef, self._features.constants(intercept, coef)
+        return self._features.at_rows(coef, self._features.constants(intercept, coef), rows)
 
     def _term(self) -> Term:
         return term_of(self, self._coder())
@@ -158,11 +166,13 @@ class ByLocalModels(Scored):
         """Codes behind them: CSR (n, m) where the scorers share them, else (n, s, m)."""
         return codes_of(self._term(), X)
 
-    def _validate_new(self, X: Any, finite: bool = True) -> Any:
+    def _read_new(self, X: Any, finite: bool = True) -> Any:
         check_is_fitted(self, "intercept_")
         dtype = self._learned.local_coef.dtype
-        rows = read_rows(self, X, reset=False, dtype=dtype, ensure_all_finite=finite)
-        return self._features.of_matrix(rows)
+        return read_rows(self, X, reset=False, dtype=dtype, ensure_all_finite=finite)
+
+    def _validate_new(self, X: Any, finite: bool = True) -> Any:
+        return self._features.of_matrix(self._read_new(X, finite))
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         """Score of every scorer, of rows that are checked."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 
 from loclin.engine.data import Matrix, Rows
 from loclin.fitting.checks import check_feature_scale
-from loclin.fitting.columns import Columns, knows_columns, used_columns, with_all_columns
+from loclin.fitting.columns import (
+    Columns,
+    has_frozen,
+    knows_columns,
+    used_columns,
+    with_all_columns,
+)
 from loclin.fitting.features import (
     PLAIN,
     FeatureMap,
@@ -19,6 +25,7 @@ from loclin.fitting.features import (
     standardized,
 )
 from loclin.fitting.mapped import least_of
+from loclin.fitting.pieces import pieces_of_stream
 
 
 class Standardized:
@@ -74,8 +81,11 @@ class Standardized:
 
     def _begin_moments(self, rows: Rows) -> None:
         """Let the map be that of the first rows of a stream."""
-        moments = moments_of(rows) if self._standardizes() else None
-        self._features = PLAIN if moments is None else map_by(moments, rows.X)
+        before = FeatureMap(pieces=pieces_of_stream(self, rows))
+        seen = before.of_rows(rows)
+        moments = moments_of(seen) if self._standardizes() else None
+        found = PLAIN if moments is None else map_by(moments, seen.X)
+        self._features = replace(found, pieces=before.pieces)
         self._moments = None
         if self._follows_moments and moments is not None:
             self._moments = StreamedMoments(moments, 2 * moments.n_rows)
@@ -84,18 +94,13 @@ class Standardized:
         """Let the map of a stream follow the moments of its rows, these included."""
         if self._moments is None:
             return
-        self._moments, due = self._moments.after(rows)
+        before = self._features
+        self._moments, due = self._moments.after(FeatureMap(pieces=before.pieces).of_rows(rows))
         if due:
-            before = self._features
             assert before.scale is not None
-            self._features = self._moments.moments.map_for(
+            found = self._moments.moments.map_for(
                 before.scale.dtype, centred=before.centre is not None
             )
+            self._features = replace(found, pieces=before.pieces)
             stream.remap(before.change_to(self._features))
             self._learned, self._largest = stream.result(final=True), 0.0
-
-
-def has_frozen(coding: Any) -> bool:
-    """Tell whether a coding, or a step inside it, is frozen: it was fitted on rows as given."""
-    inside = coding.get_params().values() if hasattr(coding, "get_params") else ()
-    return any(isinstance(one, FrozenEstimator) for one in (coding, *inside))

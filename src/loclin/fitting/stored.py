@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats
 from loclin.engine.jit import read_only
@@ -17,6 +18,7 @@ from loclin.fitting.consistent import wrong_with
 from loclin.fitting.features import FeatureMap
 from loclin.fitting.iterations import Plateau, end_of
 from loclin.fitting.mapped import least_of
+from loclin.portable.words import Pieces
 
 
 class Stored(Begun):
@@ -69,10 +71,16 @@ class Stored(Begun):
             )
         root, columns = self._root, self._features.columns
         if root is None:
-            return read_only(np.ones(self.n_features_in_))
+            return read_only(np.ones(self.n_features_in_ + self._features.n_pieces))
         if root.ndim == 2:
             return read_only(np.sqrt(np.diag(self.metric_)))
         return read_only(root if columns is None else columns.to_all(root, fill=least_of(root)))
+
+    @property
+    def pieces_(self) -> Pieces | None:
+        """The pieces that the model sees beside the features as they are given; None for none."""
+        check_is_fitted(self, "intercept_")
+        return self._features.pieces
 
     def _field(self, name: str) -> Any:
         """Return a field of what was learned, of the features as they are given.

@@ -34,7 +34,8 @@ PUBLIC = (
 )
 # What else models keep, for streams and warm starts: classes of these folders, which hold data.
 # None of them has a method that Python calls while it is made or thrown away.
-HOLDERS = tuple(f"loclin.{folder}." for folder in ("engine", "fitting", *FOLDERS))
+_FOLDERS = "engine", "fitting", "portable.words", *FOLDERS
+HOLDERS = tuple(f"loclin.{folder}." for folder in _FOLDERS)
 _OTHERS = {"sklearn.compose.make_column_selector"}
 # Types that parameters hold: of what a transformer gives.
 TYPES = {kind.__name__: kind for kind in (bool, int, float, str, object)} | {
@@ -137,7 +138,7 @@ class Classes:
 
 def _find(name: str) -> type | None:
     module, _, attribute = name.rpartition(".")
-    of_holders = module.startswith(HOLDERS)
+    of_holders = f"{module}.".startswith(HOLDERS)
     if not (of_holders or module in PUBLIC) or (attribute.startswith("_") and not of_holders):
         return None
     try:

@@ -20,6 +20,7 @@ from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import snapshot
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.pieces import names_of
 from loclin.fitting.rows import can_hold_out, hold_out
 from loclin.fitting.strength import check_strength
 from loclin.fitting.targets import n_scorers
@@ -88,6 +89,13 @@ class L3MClassifier(LocallyLinearClassifier):
         "scale" takes 0.02 times the mean of ``||x||^2 + 1`` over n_samples; "auto" multiplies it,
         but for "convex", on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64, whichever has the least log
         loss on rows held out of short fits.
+    pieces : int, "auto" or None, default=None
+        Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
+        models can bend along single features. A number is that of a feature's pieces; "auto" takes
+        8 where they lower the log loss of held-out rows. Features of two values, and sparse rows,
+        have none. `local_model` stays exact and of the features as given; in `local_coef_` and
+        anchors the pieces' columns follow those of the features (`pieces_`). A stream takes
+        quantiles of its first rows ("auto": none).
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
         Sparse rows are divided only, and not even that where all have unit length, as those of
@@ -189,6 +197,7 @@ class L3MClassifier(LocallyLinearClassifier):
         solver: str = "refined",
         loss: str = "logistic",
         alpha: float | str = "auto",
+        pieces: int | str | None = None,
         standardize: bool = True,
         margin: float = 10.0,
         n_restarts: int | None = None,
@@ -209,6 +218,7 @@ class L3MClassifier(LocallyLinearClassifier):
         self.solver = solver
         self.loss = loss
         self.alpha = alpha
+        self.pieces = pieces
         self.standardize = standardize
         self.margin = margin
         self.n_restarts = n_restarts
@@ -431,6 +441,7 @@ class L3MClassifier(LocallyLinearClassifier):
         models = RegionalModels(
             self.partition_coef_, self.partition_intercept_, self.local_coef_, self.local_intercept_
         )
+        names = [*names, *names_of(self._features.pieces, names)]
         scale = self._features.scale
         spreads = 1.0 if scale is None else scale
         return region_rules(models, self.classes_, names, n_top, regions, spreads)

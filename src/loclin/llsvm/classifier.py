@@ -93,6 +93,13 @@ class LLSVMClassifier(LocallyLinearClassifier):
         twentieth fewer for half as much time again, and features that tell nothing do little harm.
         The papers have None. Models stay those of the features as given. A stream keeps the metric
         of its first rows ("auto": none), which its coding is fitted in, or of the fit before.
+    pieces : int, "auto" or None, default=None
+        Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
+        models can bend along single features. A number is that of a feature's pieces; "auto" takes
+        8 where they lower the log loss of held-out rows. Features of two values, and sparse rows,
+        have none. `local_model` stays exact and of the features as given; in `local_coef_` and
+        anchors the pieces' columns follow those of the features (`pieces_`). A stream takes
+        quantiles of its first rows ("auto": none).
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
         Sparse rows are divided only, and not even that where all have unit length, as those of
@@ -235,6 +242,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         multi_class: str = "ovr",
         alpha: float | str = "auto",
         metric: str | int | None = "auto",
+        pieces: int | str | None = None,
         standardize: bool = True,
         penalize_intercept: bool = True,
         max_iter: int = 1000,
@@ -261,6 +269,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         self.multi_class = multi_class
         self.alpha = alpha
         self.metric = metric
+        self.pieces = pieces
         self.standardize = standardize
         self.penalize_intercept = penalize_intercept
         self.max_iter = max_iter

@@ -77,6 +77,13 @@ class ML3Classifier(LocallyLinearClassifier):
         features that tell nothing do little harm. The paper has None. Models stay those of the
         features as given. A stream takes the metric of its first rows ("auto": none), and follows
         its gradients whenever the rows seen have doubled; after a fit it keeps the fit's.
+    pieces : int, "auto" or None, default=None
+        Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
+        models can bend along single features. A number is that of a feature's pieces; "auto" takes
+        8 where they lower the log loss of held-out rows. Features of two values, and sparse rows,
+        have none. `local_model` stays exact and of the features as given; in `local_coef_` and
+        anchors the pieces' columns follow those of the features (`pieces_`). A stream takes
+        quantiles of its first rows ("auto": none).
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
         Sparse rows are divided only, and not even that where all have unit length, as those of
@@ -221,6 +228,7 @@ class ML3Classifier(LocallyLinearClassifier):
         p: float = 1.5,
         alpha: float | str = "auto",
         metric: str | int | None = "auto",
+        pieces: int | str | None = None,
         standardize: bool = True,
         loss: str = "hinge",
         max_iter: int = 1000,
@@ -247,6 +255,7 @@ class ML3Classifier(LocallyLinearClassifier):
         self.p = p
         self.alpha = alpha
         self.metric = metric
+        self.pieces = pieces
         self.standardize = standardize
         self.loss = loss
         self.max_iter = max_iter

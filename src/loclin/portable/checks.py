@@ -14,6 +14,7 @@ from loclin.portable.words import (
     ConstantCode,
     LinearGates,
     NearestAnchors,
+    Pieces,
     Pooling,
     TangentCodes,
     Term,
@@ -73,6 +74,9 @@ def _check_term(term: Term, s: int, m: int, n_features: int) -> None:
         _check_array("columns", term.columns, (d,), kinds="iu")
         if d and not 0 <= term.columns.min() <= term.columns.max() < n_features:
             raise ValueError(f"columns should be places among {n_features} features")
+    if term.pieces is not None:
+        check_pieces(term.pieces, d)
+        d += len(term.pieces.feature)
     if term.coef is not None:
         _check_array("coef", term.coef, (s, m, d), (1, m, d))
     _check_array("intercept", term.intercept, (s, m))
@@ -98,6 +102,23 @@ def _check_term(term: Term, s: int, m: int, n_features: int) -> None:
                 _check_coder(part, m, d)
         case coder:
             _check_coder(coder, m, d)
+
+
+def check_pieces(pieces: Pieces, d: int) -> None:
+    """Raise where these are no pieces of d features.
+
+    Raises
+    ------
+    ValueError
+    """
+    feature, p = pieces.feature, np.size(pieces.feature)
+    _check_array("feature of the pieces", feature, (p,), kinds="iu")
+    for name in ("low", "high"):
+        _check_array(f"{name} of the pieces", getattr(pieces, name), (p,))
+    if p and (feature[0] < 0 or feature[-1] >= d or (feature[1:] < feature[:-1]).any()):
+        raise ValueError(f"pieces should be of some of {d} features, in order")
+    if not (pieces.low < pieces.high).all():
+        raise ValueError("low of the pieces should be below high")
 
 
 def _check_coder(coder: Coder, m: int, d: int) -> None:

@@ -81,7 +81,7 @@ def term_of(model: Any, coder: Coder) -> Term:
     return Term(
         coder, None if is_zero else coef[:1] if shared else coef,
         learned.local_intercept, learned.intercept, vars(model).get("_root"),
-        centre=features.centre, scale=features.scale, columns=used,
+        centre=features.centre, scale=features.scale, columns=used, pieces=features.pieces,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from loclin.portable.words import (
     ConstantCode,
     LinearGates,
     NearestAnchors,
+    Pieces,
     Pooling,
     TangentCodes,
     Term,
@@ -21,8 +22,50 @@ from loclin.portable.words import (
 def seen_by(term: Term, rows: Array) -> Array:
     """Return the rows as the term sees them: the mean comes first, where it is large."""
     rows = rows if term.columns is None else rows[:, term.columns]
+    rows = rows if term.pieces is None else with_pieces(rows, term.pieces)
     rows = rows if term.centre is None else rows - term.centre
     return rows if term.scale is None else rows / term.scale
+
+
+def with_pieces(X: Array, pieces: Pieces) -> Array:
+    """Return rows (n, d) with the pieces of their features beside these, (n, d + p)."""
+    d = X.shape[1]
+    seen = np.empty((len(X), d + len(pieces.feature)), X.dtype)
+    seen[:, :d], rising = X, seen[:, d:]
+    np.clip(X[:, pieces.feature], pieces.low, pieces.high, out=rising)  # nothing overflows
+    rising -= pieces.low
+    rising /= pieces.high - pieces.low
+    return seen
+
+
+def without_pieces(coef: Array, X: Array, pieces: Pieces) -> tuple[Array, Array]:
+    """Return linear functions of rows with pieces as those of the rows, by the chain rule.
+
+    At a knot it is the slope on the side of larger values.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n, ..., d + p)
+        At each row.
+    X : ndarray of shape (n, d)
+    pieces : Pieces
+
+    Returns
+    -------
+    coef : ndarray of shape (n, ..., d)
+    added : ndarray of shape (n, ...)
+        To constants.
+    """
+    d, width, at = X.shape[1], pieces.high - pieces.low, X[:, pieces.feature]
+    rises = (pieces.low <= at) & (at < pieces.high)
+    slopes = np.where(rises, 1.0 / width, 0.0)
+    levels = np.where(rises, -pieces.low / width, at >= pieces.high)
+    of_pieces, folded = coef[..., d:], coef[..., :d].astype(np.float64)
+    added = np.einsum("n...p,np->n...", of_pieces, levels)
+    features, first = np.unique(pieces.feature, return_index=True)
+    by_piece = of_pieces * np.expand_dims(slopes, tuple(range(1, coef.ndim - 1)))
+    folded[..., features] += np.add.reduceat(by_piece, first, axis=-1)
+    return folded, added
 
 
 def responses_of(term: Term, X: Array) -> Array:
@@ -148,5 +191,10 @@ def local_models(term: Term, rows: Array) -> tuple[Array, Array]:
     coef = np.broadcast_to(np.asarray(term.coef, float), (s, *term.coef.shape[1:]))
     found = np.einsum("nsm,smd->nsd", codes, coef)
     found = found if term.scale is None else found / term.scale
-    of_all[:, :, slice(None) if term.columns is None else term.columns] = found
-    return of_all, intercept if term.centre is None else intercept - found @ term.centre
+    intercept = intercept if term.centre is None else intercept - found @ term.centre
+    columns = slice(None) if term.columns is None else term.columns
+    if term.pieces is not None:
+        found, added = without_pieces(found, rows[:, columns], term.pieces)
+        intercept = intercept + added
+    of_all[:, :, columns] = found
+    return of_all, intercept

@@ -172,11 +172,31 @@ Coder = (
 
 
 @dataclass(frozen=True)
+class Pieces:
+    """Features in pieces: p columns beside the features, each of one piece of a feature.
+
+    ``clip((x_feature - low) / (high - low), 0, 1)``: it rises from 0 to 1 from one knot to the
+    next, and is linear in x between knots (Gorishniy, Rubachev and Babenko, 2022).
+
+    Parameters
+    ----------
+    feature : ndarray of int of shape (p,)
+        Ascending.
+    low, high : ndarray of shape (p,)
+        Knots of the feature, low below high.
+    """
+
+    feature: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True)
 class Term:
     """Local models, and the coder that says how much each counts at a row.
 
-    Of the row some columns are taken, centred and scaled, ``x = (row[columns] - centre) / scale``,
-    and its scores are
+    Of the row some columns are taken, their pieces are put beside them, and all are centred and
+    scaled: ``x = (with_pieces(row[columns]) - centre) / scale``. Its scores are
     ``score_y(x) = sum_j code_yj(root x) (w_yj . x + b_yj) + bias_y``.
 
     Parameters
@@ -192,8 +212,10 @@ class Term:
         What decisions are multiplied by before they are added to those of other terms.
     centre, scale : ndarray of shape (d,) or None, default=None
         None leaves the rows as they are.
-    columns : ndarray of shape (d,) or None, default=None
+    columns : ndarray of int or None, default=None
         None takes all.
+    pieces : Pieces or None, default=None
+        Of the columns taken; d counts these and their pieces.
     """
 
     coder: Coder
@@ -205,24 +227,33 @@ class Term:
     centre: Array | None = None
     scale: Array | None = None
     columns: Array | None = None
+    pieces: Pieces | None = None
 
     def behind(self, centre: Array | None, scale: Array | None) -> Term:
         """Return the term of rows that are centred and scaled first."""
         if self.columns is not None:
             centre, scale = (None if of_all is None else of_all[self.columns]
                              for of_all in (centre, scale))  # fmt: skip
+        pieces = self.pieces
+        if pieces is not None:  # of the rows as they were; what becomes of their columns stays
+            at, low, high = pieces.feature, pieces.low, pieces.high
+            low, high = (knots if scale is None else knots * scale[at] for knots in (low, high))
+            low, high = (knots if centre is None else knots + centre[at] for knots in (low, high))
+            pieces = Pieces(at, low, high)
+            centre = None if centre is None else np.append(centre, np.zeros(len(at)))
+            scale = None if scale is None else np.append(scale, np.ones(len(at)))
         if self.centre is not None:  # (x - centre) / scale, then less this one's
             within = self.centre if scale is None else scale * self.centre
             centre = within if centre is None else centre + within
         if self.scale is not None:
             scale = self.scale if scale is None else scale * self.scale
-        return replace(self, centre=centre, scale=scale)
+        return replace(self, centre=centre, scale=scale, pieces=pieces)
 
 
 WORDS = {
     word.__name__: word
     for word in (ConstantCode, LinearGates, NearestAnchors, TreePath, Pooling, TangentCodes,
-                 CodesByScorer, Term)
+                 CodesByScorer, Pieces, Term)
 }  # fmt: skip
 
 
