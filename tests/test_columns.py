@@ -231,6 +231,15 @@ def test_a_fit_goes_on(name, rows, all_seen):
     np.testing.assert_allclose(*found, rtol=1e-7, atol=1e-7)
 
 
+def test_rules_of_regions_are_of_all_columns():
+    model = loclin.L3MClassifier(2, **SHORT).fit(X, y)
+    assert model._features.columns is not None
+    used = {f"x{place}" for place in PLACES}
+    names = {word for rule in model.region_rules(X) for word in rule.split() if word[0] == "x"}
+    assert names
+    assert {name.strip(",") for name in names} <= used
+
+
 def test_the_convex_program_of_many_features_has_no_known_gap():
     """The bound from below needs their second moments."""
     model = loclin.L3MClassifier(2, solver="convex", n_restarts=1, **SHORT).fit(X.toarray(), y)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
@@ -244,9 +245,24 @@ def test_bad_rows_and_bad_dictionaries_are_refused():
     data = described.to_dict()
     for wrong, match in [
         (data | {"format": 2}, "format=2 is not known"),
-        ({k: v for k, v in data.items() if k != "terms"}, "This is no description"),
+        ([data], "A description is a dictionary, not list"),
+        ({k: v for k, v in data.items() if k != "terms"}, "terms is missing"),
+        (data | {"colour": 1}, "unknown parts: 'colour'"),
+        (data | {"multilabel": "false"}, "multilabel is 'false'"),
+        (data | {"n_features": "6"}, "n_features is '6'"),
+        (data | {"smoothing": None}, "smoothing is None"),
+        (data | {"smoothing": 10**400}, "smoothing is 1000"),
+        (data | {"temperature": 1e-320}, "should be positive"),
+        (data | {"temperature": "inf"}, "should be positive"),
+        (data | {"feature_names": "abcdef"}, "list of texts"),
+        (data | {"feature_names": 3}, "list of texts"),
+        (data | {"classes": [0, 0]}, "distinct"),
+        (data | {"classes": [0, "b"]}, "numbers, booleans or strings"),
+        (data | {"classes": [{}, None]}, "numbers, booleans or strings"),
         (data | {"terms": [{"word": "Magic"}]}, "there is no word 'Magic'"),
-        (data | {"terms": [{"word": "Pooling"}]}, "Pooling: "),
+        (data | {"terms": [{"word": []}]}, r"there is no word \[\]"),
+        (data | {"terms": [{"word": "Pooling"}]}, r"terms\[0\], Pooling: q is missing"),
+        (data | {"terms": nested(3000)}, "nested too deeply"),
     ]:
         with pytest.raises(ValueError, match=match):
             Description.from_dict(wrong)
@@ -312,10 +328,10 @@ ONE = Term(Pooling(2.0), np.ones((1, 2, 3)), np.zeros((1, 2)), np.zeros(1))
     ({"terms": (replace(ONE, scale=np.array([1.0, 0.0, 1.0])),)}, "no 0"),
     ({"terms": (replace(ONE, columns=np.array([0, 1, 9])),)}, "places among 3"),
     ({"classes": np.array(["a", "b", "c"])}, "1 scorers, but there are 3 classes"),
-    ({"classes": np.array(["a"])}, "two at least"),
+    ({"classes": np.array(["a"])}, "two labels at least"),
     ({"temperature": 0.0}, "should be positive"),
     ({"smoothing": 2.0}, "between 0 and 1"),
-    ({"feature_names": ("a",)}, "1 names, but 3 features"),
+    ({"feature_names": ("a",)}, "feature_names are 1 names"),
 ])  # fmt: skip
 def test_parts_that_do_not_fit_together_are_refused(parts, match):
     given = {"terms": (ONE,), "classes": np.array(["a", "b"]), "n_features": 3}
@@ -334,6 +350,103 @@ def test_what_a_model_predicts_by_is_looked_at_before_it_is_saved(change, match,
     model = clone(MODELS["soft"]).fit(X, y)
     change(model)
     with pytest.raises(ValueError, match=match):
+        loclin.io.save(model, tmp_path / "model.loclin")
+
+
+def nested(depth):
+    found = {}
+    for _ in range(depth):
+        found = {"word": "TangentCodes", "weights": found, "anchors": 0, "tangents": 0, "scale": 0}
+    return found
+
+
+@each("part", ["centre", "scale", "coder", "columns", "pieces", "bias", "factor"])
+def test_a_term_that_lacks_something_is_refused(part):
+    X, y = problem(3)
+    data = describe(clone(MODELS["soft"]).fit(X, y)).to_dict()
+    del data["terms"][0][part]
+    with pytest.raises(ValueError, match=rf"terms\[0\], Term: {part} is missing"):
+        Description.from_dict(data)
+
+
+@each("change, match", [
+    ({"dtype": "f9"}, "is no array"), ({"dtype": None}, "is no array|of numbers"),
+    ({"shape": [3, -1, 6]}, "no shape"), ({"shape": "x"}, "no shape"), ({"shape": [2]}, "no shape"),
+    ({"values": "2"}, "no shape"), ({"values": [[1.0]]}, "no shape"),
+    ({"values": [{}]}, "no array"), ({"values": [10**400]}, "no array"),
+])  # fmt: skip
+def test_what_is_no_array_is_refused_by_name(change, match):
+    X, y = problem(3)
+    data = describe(clone(MODELS["ml3"]).fit(X, y)).to_dict()
+    data["terms"][0]["coef"] |= change
+    with pytest.raises(ValueError, match=rf"terms\[0\]\.coef.*{match}|coef.*{match}"):
+        Description.from_dict(data)
+
+
+def test_rows_of_a_description_are_looked_at():
+    X, y = problem(3)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    described = describe(clone(MODELS["soft"]).fit(frame, y))
+    np.testing.assert_array_equal(described.predict(frame), described.predict(X))
+    np.testing.assert_array_equal(described.predict(sparse.csr_matrix(X)), described.predict(X))
+    with pytest.raises(ValueError, match="X has the columns"):
+        described.predict(frame[list("fedcba")])
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        described.predict(np.where(X > 1, np.nan, X))
+
+
+def test_labels_and_parameters_that_json_has_not():
+    X, y = problem(3)
+    days = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], "M8[D]")[
+        np.unique(y, return_inverse=True)[1]
+    ]
+    described = describe(clone(MODELS["ml3"]).fit(X, days))
+    assert described.predict(X).dtype == days.dtype
+    with pytest.raises(ValueError, match="numbers, booleans or strings"):
+        described.to_dict()
+    coding = LLCCoding(8, 3, regularization=np.float32(1e-3), random_state=0)
+    json.dumps(describe(over(coding).fit(X, y)).to_dict())
+
+
+def test_descriptions_are_equal_where_they_are_the_same():
+    X, y = problem(3)
+    one, other = (describe(clone(MODELS["ml3"]).fit(X, y)) for _ in range(2))
+    assert one == one
+    assert one != other
+    assert len({one, other}) == 2
+
+
+@each("attribute, value", [
+    ("temperature_", -1.0), ("temperature_", np.nan), ("temperature_", np.inf),
+    ("smoothing_", np.nan), ("smoothing_", 2.0),
+])  # fmt: skip
+def test_temperatures_that_are_none_are_refused(attribute, value, tmp_path):
+    X, y = problem(3)
+    model = clone(MODELS["ml3"]).fit(X, y)
+    setattr(model, attribute, value)
+    with pytest.raises(ValueError, match=attribute[:-1]):
+        loclin.io.save(model, tmp_path / "model.loclin")
+
+
+@each("model, attribute", [
+    (loclin.SVMKNNClassifier(), "y_"), (loclin.SVMKNNClassifier(), "X_"),
+    (loclin.KernelLMKLClassifier(max_iter=2), "gate_coef_"),
+    (loclin.KernelLMKLClassifier(max_iter=2), "intercept_"),
+    (MODELS["ensemble"], "units_"), (MODELS["ensemble"], "shares_"),
+])  # fmt: skip
+def test_what_is_gone_is_told(model, attribute, tmp_path):
+    X, y = problem(3)
+    fitted = clone(model).fit(X[:60], y[:60])
+    delattr(fitted, attribute)
+    with pytest.raises(ValueError, match=f"{attribute} is missing"):
+        loclin.io.save(fitted, tmp_path / "model.loclin")
+
+
+def test_labels_of_training_rows_are_those_of_the_classes(tmp_path):
+    X, y = problem(3)
+    model = loclin.SVMKNNClassifier().fit(X[:60], y[:60])
+    model.classes_ = model.classes_[:2]
+    with pytest.raises(ValueError, match="y_ should be places among 2 classes"):
         loclin.io.save(model, tmp_path / "model.loclin")
 
 

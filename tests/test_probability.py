@@ -258,6 +258,23 @@ def test_a_stream_s_temperature_is_that_of_the_last_rows():
         assert state.temperature == pytest.approx(temperature, rel=0.15)
 
 
+@pytest.mark.filterwarnings("ignore:n_(anchors|clusters|neighbors)")
+@each("begin", ["a row", "a class"])
+@each("name", [name for name in STREAMED if name != "online"])  # which refuses a row
+def test_a_stream_that_begins_with_hardly_anything_is_calibrated_soon(name, begin):
+    """Scores of a model that knows one row, or one class, tell nothing of the temperature."""
+    X, y = problem(4, 1200)
+    first = np.flatnonzero(y == "c")[: 1 if begin == "a row" else 150]
+    rest = np.setdiff1d(np.arange(1200), first)
+    model = clone(MODELS[name]).partial_fit(X[first], y[first], classes=np.unique(y))
+    for some in np.array_split(rest, 2):
+        model.partial_fit(X[some], y[some])
+    labels = np.searchsorted(model.classes_, y)
+    best = temperature_of(model.decision_function(X), labels, np.ones(1200))
+    assert 0.2 < model.temperature_ / best < 5
+    assert log_loss(y, model.predict_proba(X)) < 0.9 * np.log(4)
+
+
 @each("size", [1, 2, 7])
 def test_tiny_calls_of_a_stream(size):
     X, y = problem(2, 300)

@@ -132,7 +132,10 @@ class OrthogonalCoding(Coding):
             self.singular_values_ = np.ones(1, self.planes_.dtype)
             self.n_planes_[0] = 1
         if not len(self.planes_):
-            raise ValueError("X is zero everywhere; orthogonal coding needs rows that are not.")
+            raise ValueError(
+                "X is zero everywhere, as equal rows are once they are centred; orthogonal coding "
+                "needs rows that are not."
+            )
         if not (auto or self.n_planes is None):
             largest = int(self.n_planes_.max())
             whose = "the largest rank of a class" if self.per_class else "the rank of X"

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.engine.data import Floats, is_sparse
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.consistent import wrong_with_classes
+from loclin.fitting.consistent import missing, wrong_with_classes
 from loclin.fitting.features import FeatureMap
 from loclin.fitting.probability import StreamedTemperature
 from loclin.portable.words import Term
@@ -58,6 +58,9 @@ class Members:
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         if not hasattr(self, "members_"):
             return None
+        held = "shares_", "units_", "temperature_", "smoothing_", "classes_", "n_features_in_"
+        if lacks := missing(self, *held):
+            return lacks
         members, n_kinds = self.members_, sizes["k"]
         numbers = self._n_each or [len(members) // n_kinds] * n_kinds
         if len(numbers) != n_kinds or sum(numbers) != len(members) or min(numbers) < 1:

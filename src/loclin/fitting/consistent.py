@@ -84,9 +84,8 @@ def wrong_with(classifier: Any, sizes: Mapping[str, int]) -> str | None:
     if not classifier._is_fitted():
         kept = classifier._stream is not None or classifier._unfinished is not None
         return "there is a stream, but no model" if kept else None
-    missing = {"classes_", "n_features_in_"} - vars(classifier).keys()
-    if missing:
-        return f"{', '.join(sorted(missing))} is missing"
+    if lacks := missing(classifier, "classes_", "n_features_in_"):
+        return lacks
     if type(classifier._learned) not in classifier._fitted_models:
         return (
             f"_learned is a {type(classifier._learned).__name__}, which this class does not learn"
@@ -97,6 +96,12 @@ def wrong_with(classifier: Any, sizes: Mapping[str, int]) -> str | None:
     if coef is not None and not all(coef.strides) and (any(coef.strides) or coef.flat[0]):
         return "local_coef is some numbers seen many times"
     return wrong_with_classes(classifier, sizes, classifier._multilabel)
+
+
+def missing(holder: Any, *names: str) -> str | None:
+    """Tell which of these attributes a fitted estimator lacks; None if it has all."""
+    lacks = [name for name in names if name not in vars(holder)]
+    return f"{', '.join(lacks)} is missing" if lacks else None
 
 
 def wrong_with_classes(classifier: Any, sizes: Mapping[str, int], multilabel: bool) -> str | None:

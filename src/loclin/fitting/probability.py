@@ -35,6 +35,8 @@ _HELD_OUT, _MOST_ROWS = 0.1, 50_000  # else so many of so many
 _MOST_SCORED = 500  # rows of a stream's call
 _MEMORY = 5000  # rows of a stream that the temperature remembers, about
 MOST_SCORES = 2**21  # of rows held out, one for each class
+_TELLS_NOTHING = 100.0  # temperature, in the spread of the scores
+_STEPS, _NEAR = 20, 1e-2  # of Newton, at most; and the last one
 _COLDEST = 1e-300  # temperature; its inverse is the hottest
 
 
@@ -233,7 +235,7 @@ def splits_for(rows: Rows, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArra
 class StreamedTemperature(NamedTuple):
     """The temperature of a stream: of scores before their rows are learned, the last ones most.
 
-    A Newton step on the log loss of some rows of each call, from where the calls before have left
+    The most likely one by the log loss of some rows of each call, where the calls before have left
     it, as a normal distribution whose precision is theirs.
 
     Parameters
@@ -254,26 +256,36 @@ class StreamedTemperature(NamedTuple):
         return math.exp(-self.log_inverse)
 
     def after(self, decisions: Floats, y: Labels, weights: Floats) -> StreamedTemperature:
-        """Return what some more rows make of it."""
-        if not 0 < spread(decisions) < math.inf:
+        """Return what some more rows make of it; of scores that tell nothing, nothing."""
+        unit = spread(decisions)
+        if not 0 < unit < math.inf:
             return self
         start = self
         if not self.precision:
             found = temperature_of(decisions, y, weights)
-            start = StreamedTemperature(-math.log(found), 1e-9, self.n_rows)
+            if found >= _TELLS_NOTHING * unit:  # as of a model of one row, or of one class
+                return self._replace(n_rows=self.n_rows + len(y))
+            start = self._replace(log_inverse=-math.log(found), precision=1e-9)
         with np.errstate(over="ignore", invalid="ignore"):
-            return start._stepped(decisions.astype(np.float64), y, weights)
+            return start._moved(decisions.astype(np.float64), y, weights)
 
-    def _stepped(self, decisions: Floats, y: Labels, weights: Floats) -> StreamedTemperature:
-        loss, n = LogLoss.of(decisions * math.exp(self.log_inverse), y, weights), len(y)
-        slope, curvature = n * loss.slope(1.0), n * loss.curvature(1.0) + 1e-9
-        if not math.isfinite(curvature):
-            return self
-        precision = self.precision + curvature
-        step = max(-1.0, min(1.0, -slope / precision))
+    def _moved(self, decisions: Floats, y: Labels, weights: Floats) -> StreamedTemperature:
+        """Return the most likely temperature, by Newton's steps of one at most."""
+        n, log_inverse, curvature = len(y), self.log_inverse, 0.0
+        for _ in range(_STEPS):
+            loss = LogLoss.of(decisions * math.exp(log_inverse), y, weights)
+            curvature = n * loss.curvature(1.0) + 1e-9
+            if not math.isfinite(curvature):
+                return self
+            away = log_inverse - self.log_inverse
+            slope = n * loss.slope(1.0) + self.precision * away
+            step = max(-1.0, min(1.0, -slope / (self.precision + curvature)))
+            log_inverse += step
+            if abs(step) < _NEAR:
+                break
         return StreamedTemperature(
-            max(math.log(_COLDEST), min(-math.log(_COLDEST), self.log_inverse + step)),
-            precision * min(1.0, _MEMORY / (_MEMORY + n)),
+            max(math.log(_COLDEST), min(-math.log(_COLDEST), log_inverse)),
+            (self.precision + curvature) * min(1.0, _MEMORY / (_MEMORY + n)),
             self.n_rows + n,
         )
 

@@ -19,6 +19,7 @@ from loclin.fitting.atomic import snapshot
 from loclin.fitting.checks import read_rows
 from loclin.fitting.features import PLAIN, FeatureMap
 from loclin.fitting.probability import Probabilities
+from loclin.portable.checks import check_smoothing, check_temperature
 from loclin.portable.describing import term_of
 from loclin.portable.words import Coder, Term
 
@@ -42,6 +43,9 @@ class Scored(Probabilities, ClassifierMixin):
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         f, n_pieces = sizes.get("f", 0), self._features.n_pieces
         seen = sizes.get("d", f + n_pieces) - n_pieces
+        if hasattr(self, "classes_"):
+            check_temperature(getattr(self, "temperature_", None), sizes["c"], self._multilabel)
+            check_smoothing(getattr(self, "smoothing_", 0.0))
         if self._features.columns is not None or seen == f:
             return None
         return f"n_features_in_ is {f}, but the model is of {seen} features"

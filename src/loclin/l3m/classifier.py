@@ -442,7 +442,9 @@ class L3MClassifier(LocallyLinearClassifier):
             self.partition_coef_, self.partition_intercept_, self.local_coef_, self.local_intercept_
         )
         names = [*names, *names_of(self._features.pieces, names)]
-        scale = self._features.scale
+        scale, columns = self._features.scale, self._features.columns
+        if scale is not None and columns is not None:
+            scale = columns.to_all(scale, fill=1.0)
         spreads = 1.0 if scale is None else scale
         return region_rules(models, self.classes_, names, n_top, regions, spreads)
 

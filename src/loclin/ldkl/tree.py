@@ -125,7 +125,8 @@ class LearnedTree(LearnedOutputs):
 def starting_tree(X: Matrix, depth: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Return gates and features along differences of two rows, the gates halving their rows.
 
-    The answers of a node have a deviation of 1 over the rows that reach it.
+    The answers of a node have a deviation of 1 over the rows that reach it. Equal rows have no
+    differences: directions are drawn.
     """
     n, n_gates = X.shape[0], 2**depth - 1
     m = n_gates + 2**depth
@@ -138,6 +139,8 @@ def starting_tree(X: Matrix, depth: int, rng: np.random.Generator) -> tuple[Floa
             U[node], c[node] = along_two_rows(rows, rng)
             left = rows @ U[node] + c[node] > 0
             reaching[2 * node + 1], reaching[2 * node + 2] = rows[left], rows[~left]
+    if not U.any():  # the rows are equal, as one is that begins a stream: zeros learn nothing
+        U = (rng.normal(size=U.shape) / np.sqrt(X.shape[1])).astype(X.dtype)
     return U, c
 
 

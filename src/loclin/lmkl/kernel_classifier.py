@@ -32,7 +32,7 @@ from loclin.fitting.checks import (
     read_labelled_rows,
     read_rows,
 )
-from loclin.fitting.consistent import wrong_with_classes
+from loclin.fitting.consistent import missing, wrong_with_classes
 from loclin.fitting.iterations import Plateau
 from loclin.fitting.probability import (
     rescaled,
@@ -237,8 +237,11 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         check_flag("calibrate", self.calibrate)
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
-        if not hasattr(self, "dual_coef_"):
+        if not hasattr(self, "n_features_in_"):
             return None
+        held = "X_", "dual_coef_", "gate_coef_", "gate_intercept_", "intercept_", "classes_"
+        if lacks := missing(self, *held):
+            return lacks
         if sizes["k"] != len(self.kernels):
             return f"there are gates of {sizes['k']} kernels, but {len(self.kernels)} kernels"
         return wrong_with_classes(self, sizes, False)

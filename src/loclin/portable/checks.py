@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from loclin.portable.words import (
+    Array,
     Coder,
     CodesByScorer,
     ConstantCode,
@@ -24,6 +25,69 @@ from loclin.portable.words import (
 
 _INTO = "softmax", "one_hot", "l1", "l2"
 _BY = "exp", "inverse", "rebuild"
+
+
+def check_whole(description: Any) -> None:
+    """Raise where the parts of a description are not what `loclin.portable` says of them.
+
+    Raises
+    ------
+    ValueError
+    """
+    classes, n_features = description.classes, description.n_features
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
+        raise ValueError(f"classes should be an array of two labels at least, not {classes!r}")
+    if len(set(classes.tolist())) < len(classes):
+        raise ValueError(f"classes should be distinct, not {classes}")
+    if type(n_features) is not int or n_features < 1:
+        raise ValueError(f"n_features is {n_features!r}, but should be a positive integer")
+    if type(description.multilabel) is not bool:
+        raise ValueError(f"multilabel is {description.multilabel!r}, but should be a boolean")
+    check_terms(description.terms, n_features, len(classes), description.multilabel)
+    check_temperature(description.temperature, len(classes), description.multilabel)
+    check_smoothing(description.smoothing)
+    names = description.feature_names
+    if names is None:
+        return
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"feature_names should be a list of texts, not {names!r}")
+    if len(names) != n_features:
+        raise ValueError(
+            f"feature_names are {len(names)} names, but there are {n_features} features"
+        )
+
+
+def check_temperature(temperature: Any, n_classes: int, multilabel: bool = False) -> None:
+    """Raise ValueError where this is no temperature; None is none, and allowed."""
+    if temperature is None:
+        return
+    found = np.asarray(temperature)
+    fits = found.shape in ((), (n_classes,) if multilabel else ()) and found.dtype.kind in "fiu"
+    with np.errstate(all="ignore"):
+        if not fits or not ((found > 0) & np.isfinite(1.0 / found) & np.isfinite(found)).all():
+            raise ValueError(f"temperature is {temperature!r}, but should be positive")
+
+
+def check_smoothing(smoothing: Any) -> None:
+    """Raise ValueError where this is no share of probability."""
+    _check_number("smoothing", smoothing)
+    if not 0 <= smoothing <= 1:
+        raise ValueError(f"smoothing is {smoothing}, but should be between 0 and 1")
+
+
+def labels_of(classes: Any) -> Array:
+    """Return labels of JSON as an array.
+
+    Raises
+    ------
+    ValueError
+        If they are not all numbers, all booleans or all strings.
+    """
+    kinds = {bool if type(one) is bool else Real if isinstance(one, int | float) else type(one)
+             for one in classes} if isinstance(classes, list) else set()  # fmt: skip
+    if len(kinds) != 1 or not kinds <= {bool, Real, str}:
+        raise ValueError(f"classes should be numbers, booleans or strings, not {classes!r:.200}")
+    return np.asarray(classes)
 
 
 def check_terms(
@@ -93,11 +157,13 @@ def _check_term(term: Term, s: int, m: int, n_features: int) -> None:
         case ConstantCode(codes):
             _check_array("codes", codes, (s, m))
         case Pooling(q):
-            if not (isinstance(q, Real) and q >= 1):
+            if q != np.inf:
+                _check_number("q", q)
+            if not q >= 1:
                 raise ValueError(f"q is {q!r}, but should be at least 1")
         case CodesByScorer(parts):
-            if len(parts) != s:
-                raise ValueError(f"there are {len(parts)} coders, but {s} scorers")
+            if not isinstance(parts, tuple) or len(parts) != s:
+                raise ValueError(f"parts should be a list of coders, one for each of {s} scorers")
             for part in parts:
                 _check_coder(part, m, d)
         case coder:
@@ -143,12 +209,14 @@ def _check_coder(coder: Coder, m: int, d: int) -> None:
             _check_number("scale of the codes", coder.scale)
             if a * (1 + t) != m:
                 raise ValueError(f"{a} anchors with {t} tangents each give no {m} codes")
+            if not isinstance(coder.weights, NearestAnchors | Transformed):
+                raise ValueError("weights of tangents should be NearestAnchors")
             _check_coder(coder.weights, a, d)
         case Transformed(transformer):  # nothing tells what it computes
             if not hasattr(transformer, "transform"):
                 raise ValueError(f"{transformer!r} does not transform rows")
         case _:
-            raise ValueError(f"{type(coder).__name__} does not code rows alone")
+            raise ValueError(f"coder: {type(coder).__name__} does not code rows alone")
 
 
 def _check_nearest(coder: NearestAnchors, m: int, d: int) -> None:
@@ -156,7 +224,7 @@ def _check_nearest(coder: NearestAnchors, m: int, d: int) -> None:
     if coder.between is not None:
         _check_array("between", coder.between, (m, m))
     k = coder.n_neighbors
-    if not (isinstance(k, Integral) and 1 <= k <= m):
+    if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= m:
         raise ValueError(f"n_neighbors is {k!r}, but should be 1 to {m}")
     _check_option("by", coder.by, _BY)
     _check_number("parameter", coder.parameter)
@@ -181,10 +249,15 @@ def _check_array(name: str, value: Any, *shapes: tuple[int, ...], kinds: str = "
 
 
 def _check_number(name: str, value: Any) -> None:
-    if not (isinstance(value, Real) and np.isfinite(float(value))):
-        raise ValueError(f"{name} is {value!r}, but should be a finite number")
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    try:
+        finite = is_number and np.isfinite(float(value))
+    except OverflowError:  # an integer without end
+        finite = False
+    if not finite:
+        raise ValueError(f"{name} is {value!r:.100}, but should be a finite number")
 
 
 def _check_option(name: str, value: Any, options: tuple[str, ...]) -> None:
-    if value not in options:
+    if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} is {value!r}, but should be one of {options}")

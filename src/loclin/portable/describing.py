@@ -21,7 +21,8 @@ def describe(model: Any) -> Description:
     Parameters
     ----------
     model : classifier or Pipeline
-        One of loclin, fitted; or a pipeline of scalers (`StandardScaler`) with one at its end.
+        One of loclin, fitted; or a pipeline of `StandardScaler` steps that ends in one. Where other
+        steps are in front, transform the rows first, and describe the last step alone.
 
     Returns
     -------
@@ -35,6 +36,11 @@ def describe(model: Any) -> Description:
         classifiers that keep training rows or kernels.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
+
+    Notes
+    -----
+    A description computes in doubles. Of a pipeline that is given float32 rows, scikit-learn's
+    scaler rounds to float32: where means are large beside the spread, digits are lost there.
 
     Examples
     --------
@@ -56,7 +62,7 @@ def describe(model: Any) -> Description:
     return Description(
         terms=tuple(map(_in_words, model._terms())),
         classes=model.classes_,
-        n_features=model.n_features_in_,
+        n_features=int(model.n_features_in_),
         multilabel=bool(model._multilabel),
         temperature=getattr(model, "temperature_", None),
         smoothing=float(getattr(model, "smoothing_", 0.0)),

@@ -9,15 +9,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from loclin.portable.checks import check_terms
+from loclin.portable.checks import check_whole, labels_of
 from loclin.portable.reader import local_models, scores_of
-from loclin.portable.words import Array, Term, from_data, to_data
+from loclin.portable.words import Array, Term, check_names, from_data, to_data
 
 FORMAT = 1
+_TEXTS = "classes", "feature_names"  # in which "inf" is text
 _BLOCK = 256  # rows that are scored at once
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Description:
     """What a fitted classifier computes, without the classifier: arrays, numbers and words.
 
@@ -55,20 +56,7 @@ class Description:
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        c = np.size(self.classes)
-        if np.ndim(self.classes) != 1 or c < 2:
-            raise ValueError(f"classes should be a list of two at least, not {self.classes!r}")
-        check_terms(self.terms, self.n_features, c, self.multilabel)
-        if self.temperature is not None:
-            found, per_label = np.shape(self.temperature), (c,) if self.multilabel else ()
-            if found not in ((), per_label) or not np.all(np.asarray(self.temperature) > 0):
-                raise ValueError(f"temperature is {self.temperature}, but should be positive")
-        if not 0 <= self.smoothing <= 1:
-            raise ValueError(f"smoothing is {self.smoothing}, but should be between 0 and 1")
-        if self.feature_names is not None and len(self.feature_names) != self.n_features:
-            raise ValueError(
-                f"there are {len(self.feature_names)} names, but {self.n_features} features"
-            )
+        check_whole(self)
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Scores of the rows: (n,) for two classes (positive for the second), else (n, c).
@@ -132,9 +120,16 @@ class Description:
         return coef, intercept
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON takes; `from_dict` gives the description back."""
+        """Return what JSON takes; `from_dict` gives the description back.
+
+        Raises
+        ------
+        ValueError
+            If labels are neither numbers, booleans nor strings.
+        """
         parts = {one.name: to_data(getattr(self, one.name)) for one in fields(self)}
         parts["classes"] = self.classes.tolist()
+        labels_of(parts["classes"])
         return {"format": FORMAT} | parts
 
     @classmethod
@@ -146,26 +141,35 @@ class Description:
         ValueError
             If it is of another format, or something is missing.
         """
+        if not isinstance(data, dict):
+            raise ValueError(f"A description is a dictionary, not {type(data).__name__}.")
         if data.get("format") != FORMAT:
             raise ValueError(f"format={data.get('format')!r} is not known; {FORMAT} is.")
-        texts: dict[str, Any] = {"classes": np.asarray(data.get("classes"))}
-        if data.get("feature_names") is not None:
-            texts["feature_names"] = tuple(data["feature_names"])
-        told = data.keys() - texts.keys() - {"format"}
-        parts = {name: from_data(data[name]) for name in told}
+        given = {name: part for name, part in data.items() if name != "format"}
+        check_names(given, [one.name for one in fields(cls)], "the description")
         try:
-            return cls(**parts | texts)
-        except TypeError as error:
-            raise ValueError(f"This is no description: {error}") from None
+            parts = {
+                name: from_data(part, name) for name, part in given.items() if name not in _TEXTS
+            }
+            names = given["feature_names"]
+            names = tuple(names) if isinstance(names, list) else names
+            return cls(**parts, classes=labels_of(given["classes"]), feature_names=names)
+        except RecursionError:
+            raise ValueError("The description is nested too deeply.") from None
 
     # How it is done.
 
     def _rows(self, X: ArrayLike) -> Array:
-        rows = np.asarray(X, dtype=float)
+        names = getattr(X, "columns", None)
+        if names is not None and self.feature_names not in (None, tuple(map(str, names))):
+            raise ValueError(f"X has the columns {list(names)}; give {list(self.feature_names)}.")
+        rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ValueError(
                 f"X has shape {rows.shape}; give rows of {self.n_features} features each."
             )
+        if not np.isfinite(rows).all():
+            raise ValueError("X has NaN or infinity.")
         return rows
 
     def _blocks(self, X: ArrayLike) -> Iterator[Array]:

@@ -8,7 +8,9 @@ decides between two classes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ConstantCode:
     """The same codes at every row.
 
@@ -30,7 +32,7 @@ class ConstantCode:
     codes: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinearGates:
     """Linear functions of the row, and what is made of them.
 
@@ -49,7 +51,7 @@ class LinearGates:
     into: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NearestAnchors:
     """Weights of the nearest anchors, which sum to one; 0 for the others.
 
@@ -76,7 +78,7 @@ class NearestAnchors:
     between: Array | None = field(default=None, metadata={"written": False})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TreePath:
     """A binary tree: the nodes on the row's path have the tanh of a linear function, others 0.
 
@@ -94,7 +96,7 @@ class TreePath:
     intercept: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pooling:
     """Codes of a scorer by the responses of its own models.
 
@@ -111,7 +113,7 @@ class Pooling:
     q: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TangentCodes:
     """Each anchor's weight, and the row's coordinates along its tangents times the weight.
 
@@ -132,7 +134,7 @@ class TangentCodes:
     scale: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CodesByScorer:
     """A coder for each scorer.
 
@@ -145,7 +147,7 @@ class CodesByScorer:
     parts: tuple[Coder, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Transformed:
     """Codes that a fitted transformer gives: no word, as nothing tells what it computes.
 
@@ -171,7 +173,7 @@ Coder = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pieces:
     """Features in pieces: p columns beside the features, each of one piece of a feature.
 
@@ -191,7 +193,7 @@ class Pieces:
     high: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Term:
     """Local models, and the coder that says how much each counts at a row.
 
@@ -250,7 +252,7 @@ class Term:
         return replace(self, centre=centre, scale=scale, pieces=pieces)
 
 
-WORDS = {
+WORDS: dict[str, Any] = {
     word.__name__: word
     for word in (ConstantCode, LinearGates, NearestAnchors, TreePath, Pooling, TangentCodes,
                  CodesByScorer, Pieces, Term)
@@ -260,21 +262,29 @@ WORDS = {
 def to_data(value: Any) -> Any:
     """Return a value, of words, arrays and numbers, as what JSON takes."""
     if type(value) in WORDS.values():
-        written = (one.name for one in fields(value) if one.metadata.get("written", True))
-        parts = {name: to_data(getattr(value, name)) for name in written}
+        parts = {name: to_data(getattr(value, name)) for name in written(type(value))}
         return {"word": type(value).__name__} | parts
     if isinstance(value, np.ndarray):
         flat = value.ravel().tolist()
         return {"dtype": value.dtype.name, "shape": list(value.shape), "values": flat}
     if isinstance(value, list | tuple):
         return [to_data(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, float) and not np.isfinite(value):
         return repr(value)  # "inf": JSON has no such number
     return value
 
 
-def from_data(data: Any) -> Any:
+def from_data(data: Any, where: str) -> Any:
     """Return the value that `to_data` gave this of.
+
+    Parameters
+    ----------
+    data : object
+        As JSON gives it.
+    where : str
+        What it is, for errors.
 
     Raises
     ------
@@ -282,17 +292,43 @@ def from_data(data: Any) -> Any:
         If it is of no word, or a word lacks something.
     """
     if isinstance(data, list):
-        return tuple(from_data(part) for part in data)
+        return tuple(from_data(part, f"{where}[{place}]") for place, part in enumerate(data))
     if isinstance(data, str) and data in ("inf", "-inf", "nan"):
         return float(data)
     if not isinstance(data, dict):
         return data
-    if "values" in data:
-        return np.array(data["values"], data["dtype"]).reshape(data["shape"])
-    if data.get("word") not in WORDS:
-        raise ValueError(f"there is no word {data.get('word')!r}; there are {sorted(WORDS)}")
-    parts = {name: from_data(part) for name, part in data.items() if name != "word"}
+    if "word" not in data:
+        return _array(data, where)
+    word = data["word"]
+    if not isinstance(word, str) or word not in WORDS:
+        raise ValueError(f"{where}: there is no word {word!r}; there are {sorted(WORDS)}")
+    parts = {name: part for name, part in data.items() if name != "word"}
+    check_names(parts, written(WORDS[word]), f"{where}, {word}")
+    return WORDS[word](**{name: from_data(part, f"{where}.{name}") for name, part in parts.items()})
+
+
+def written(word: type) -> list[str]:
+    """Return the names of a word's parts that are written."""
+    return [one.name for one in fields(word) if one.metadata.get("written", True)]
+
+
+def check_names(found: Iterable[str], expected: Iterable[str], where: str) -> None:
+    """Raise ValueError where parts have other names than expected."""
+    missing, unknown = set(expected) - set(found), set(found) - set(expected)
+    if missing:
+        raise ValueError(f"{where}: {', '.join(sorted(missing))} is missing")
+    if unknown:
+        raise ValueError(f"{where} has unknown parts: {', '.join(sorted(map(repr, unknown)))}")
+
+
+def _array(data: dict[str, Any], where: str) -> Array:
+    check_names(data, ("dtype", "shape", "values"), where)
     try:
-        return WORDS[data["word"]](**parts)
-    except TypeError as error:
-        raise ValueError(f"{data['word']}: {error}") from None
+        found = np.array(data["values"], np.dtype(str(data["dtype"])))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{where} is no array: {error}") from None
+    shape = data["shape"]
+    is_shape = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
+    if not is_shape or found.ndim != 1 or found.size != prod(shape):
+        raise ValueError(f"{where} has {found.size} values, which have no shape {shape}")
+    return found.reshape(shape)

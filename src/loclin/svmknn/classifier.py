@@ -32,7 +32,7 @@ from loclin.fitting.checks import (
     read_labelled_rows,
     read_rows,
 )
-from loclin.fitting.consistent import wrong_with_classes
+from loclin.fitting.consistent import missing, wrong_with_classes
 from loclin.fitting.features import PLAIN, standardized
 from loclin.fitting.probability import smoothing_of, temperature_of
 from loclin.fitting.rows import weighed
@@ -279,8 +279,12 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         check_n_jobs(self.n_jobs)
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
-        if not hasattr(self, "X_"):
+        if not hasattr(self, "n_features_in_"):
             return None
+        if lacks := missing(self, "X_", "y_", "weights_", "n_neighbors_", "classes_"):
+            return lacks
+        if not 0 <= self.y_.min() <= self.y_.max() < sizes["c"]:
+            return f"y_ should be places among {sizes['c']} classes"
         if sizes["k"] > sizes["n"]:
             return f"n_neighbors_ is {sizes['k']}, but there are {sizes['n']} rows"
         return wrong_with_classes(self, sizes, False)
