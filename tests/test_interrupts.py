@@ -30,7 +30,7 @@ from loclin.engine.data import distinct_rows
 from loclin.engine.threads import handling_restored
 from loclin.engine.warned import quiet
 
-FEW = {"alpha": "scale", "metric": None, "random_state": 0}
+FEW = {"alpha": "scale", "metric": None, "pieces": None, "random_state": 0}
 
 
 def entries():

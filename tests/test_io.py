@@ -216,9 +216,9 @@ def test_what_is_shared_stays_shared(there_and_back):
 
 
 def test_weights_that_are_all_zero_take_no_room(there_and_back, path):
-    model = loclin.LLSVMClassifier(weights="constant", alpha="scale", random_state=0).fit(
-        np.tile(X, 2500), y
-    )
+    model = loclin.LLSVMClassifier(
+        weights="constant", alpha="scale", pieces=None, random_state=0
+    ).fit(np.tile(X, 2500), y)
     there_and_back(model)
     known = model.coding_.anchors_.nbytes + 2 * model._features.scale.nbytes
     assert path.stat().st_size < 1.2 * known

@@ -294,6 +294,7 @@ def test_paths_are_hard_after_some_passes(annealing, max_iter, passes):
 
     known = {
         "max_iter": max_iter,
+        "pieces": None,
         "tol": 0.0,
         "n_iter_no_change": 99,
         "alpha": "scale",

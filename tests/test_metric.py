@@ -243,8 +243,9 @@ def test_relevant_features_are_found(name, kind, relevant):
     X, y = relevant
     half = slice(None, 600)
     cls = type(MODELS[name])
-    plain = cls(alpha="scale", metric=None, random_state=0).fit(X[half], y[half])
-    model = cls(alpha="scale", metric=kind, random_state=0).fit(X[half], y[half])
+    options = {"alpha": "scale", "pieces": None, "random_state": 0}
+    plain = cls(metric=None, **options).fit(X[half], y[half])
+    model = cls(metric=kind, **options).fit(X[half], y[half])
     weights = model.feature_weights_
     assert set(np.argsort(weights)[-3:]) == {0, 1, 2}
     assert weights[:3].min() > 1.3 * weights[3:].max()

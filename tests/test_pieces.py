@@ -60,6 +60,9 @@ def test_pieces_hold_as_many_rows_each():
 
 def test_knots_lie_between_values_and_the_ends_beyond_them():
     found = pieces_of(rows_of([0, 0, 0, 0, 0, 1, 1, 5]), 4)
+    np.testing.assert_allclose(found.low, [-0.5, 0.5])
+    np.testing.assert_allclose(found.high, [0.5, 7.0])
+    found = pieces_of(rows_of([0, 0, 0, 1, 1, 1, 1, 5, 5]), 3)
     np.testing.assert_allclose(found.low, [-0.5, 0.5, 3.0])
     np.testing.assert_allclose(found.high, [0.5, 3.0, 7.0])
 
@@ -236,6 +239,23 @@ def test_auto_takes_pieces_where_rows_held_out_gain():
     for y, expected in [(bends, True), (is_linear, False)]:
         model = loclin.ML3Classifier(1, pieces="auto", random_state=0).fit(x, y)
         assert (model.pieces_ is not None) == expected
+
+
+def test_auto_makes_none_of_raw_rows_or_in_a_whole_metric():
+    bends = (np.floor(3 * X[:, 0]) % 2).astype(int)
+    assert loclin.ML3Classifier(1, random_state=0).fit(X, bends).pieces_ is not None
+    for options in ({"standardize": False}, {"metric": "full"}, {"metric": 2}):
+        assert loclin.ML3Classifier(1, random_state=0, **options).fit(X, bends).pieces_ is None
+    wide = np.tile(X, (1, 200)) * np.random.default_rng(0).uniform(1, 2, (N, 4 * 200))
+    with pytest.raises(ValueError, match="takes at most 2,000 features"):
+        loclin.ML3Classifier(1, pieces=8, metric="full", random_state=0).fit(wide, bends)
+
+
+def test_weights_of_features_are_the_most_of_their_pieces():
+    model = loclin.ML3Classifier(3, pieces=5, metric="diagonal", **SHORT).fit(X, Y)
+    assert model.feature_weights_.shape == (F,)
+    of_first = np.append(model._root[0], model._root[F:][model.pieces_.feature == 0])
+    assert model.feature_weights_[0] == of_first.max()
 
 
 def test_too_few_rows_leave_no_choice():

@@ -162,10 +162,10 @@ def test_many_rows_hold_out_a_part_once(monkeypatch):
         return plain(model, rows, *arguments)
 
     monkeypatch.setattr(ML3Classifier, "_begin", begin)
-    MODELS["ml3"].fit(X, y)
+    model = clone(MODELS["ml3"]).set_params(pieces=None).fit(X, y)
     assert fits == [4000, 3600]
     monkeypatch.setattr(probability, "_MOST_ROWS", 3000)
-    MODELS["ml3"].fit(X, y)
+    model.fit(X, y)
     assert fits[2:] == [4000, 2700]
 
 

@@ -186,7 +186,7 @@ def draw_model(rng: np.random.Generator, far_apart: bool) -> Any:
     model = _KINDS[rng.integers(len(_KINDS))](rng, far_apart)
     shared = options(
         rng, max_iter=[1, 2, 4], average=[0, 2], warm_start=[False, True],
-        standardize=[True, True, False],
+        standardize=[True, True, False], pieces=[None, "auto", 2, 5],
     )  # fmt: skip
     shared |= {"alpha": "scale", "random_state": int(rng.integers(1000))}
     if far_apart:

@@ -74,7 +74,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64,
         whichever has the least log loss on rows held out of short fits. The chosen value is
         `alpha_`.
-    pieces : int, "auto" or None, default=None
+    pieces : int, "auto" or None, default="auto"
         Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
         models can bend along single features. A number is that of a feature's pieces; "auto" takes
         8 where they lower the log loss of held-out rows. Features of two values, and sparse rows,
@@ -179,7 +179,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         loss: str = "hinge",
         multi_class: str = "ovr",
         alpha: float | str = "auto",
-        pieces: int | str | None = None,
+        pieces: int | str | None = "auto",
         standardize: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-2,
@@ -296,7 +296,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         """Centres of the clusters of the rows; given ones are multiplied as the rows are."""
         if not isinstance(self.centers, str):
             centers = check_array(self.centers, dtype=X.dtype, input_name="centers", copy=True)
-            n_features = self.n_features_in_
+            n_features = X.shape[1] - self._features.n_pieces
             if centers.shape[1] != n_features:
                 raise ValueError(
                     f"centers has shape {centers.shape}; X has {n_features} features, so centers "

@@ -119,10 +119,11 @@ def unfitted_member(
     """Return an unfitted member, with a seed of its own where its kind has none.
 
     Of classes that have no weight, whose rows are left out before, it knows nothing. With
-    `as_given` it takes the rows as they are.
+    `as_given` it takes the rows as they are, unless it is to see pieces of them: these are
+    standardized beside them.
     """
     member, known = clone(kind), classes.tolist()
-    if as_given and "standardize" in member.get_params(deep=False):
+    if as_given and member.pieces is None and "standardize" in member.get_params(deep=False):
         member.set_params(standardize=False)
     if isinstance(member.class_weight, dict):
         given = member.class_weight.items()

@@ -318,7 +318,7 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
     metric = model.metric
     if metric is None:
         return {}
-    n_features = model.n_features_in_  # used or not
+    n_features = max(model.n_features_in_, rows.X.shape[1])  # used or not, and pieces
     if is_whole(metric) and (is_sparse(rows.X) or n_features > MOST_FEATURES):
         reason = (
             "would make sparse rows dense" if is_sparse(rows.X)

@@ -17,14 +17,14 @@ from loclin.engine.data import Floats, Rows, is_sparse
 from loclin.engine.warned import quiet
 from loclin.fitting.columns import has_frozen
 from loclin.fitting.features import FeatureMap, standardized
-from loclin.fitting.metric import held_out_loss, refits, splits, stronger
+from loclin.fitting.metric import held_out_loss, is_whole, refits, splits, stronger
 from loclin.fitting.probability import few_of
 from loclin.fitting.rows import part_of
 from loclin.portable.words import Pieces
 
 _PIECES = 8  # of a feature, where their number is not given (docs/notes/pieces.md)
 _ROWS = 20_000  # that tell knots
-_MOST_NUMBERS = 2**27  # of rows with their pieces, at which "auto" looks
+_MOST_NUMBERS = 2**26  # of rows with their pieces, at which "auto" looks
 
 
 def pieces_of(rows: Rows, n_pieces: int) -> Pieces | None:
@@ -64,11 +64,11 @@ def _knots(x: Floats, weights: NDArray[np.float64], n_pieces: int) -> Floats:
         return values[:0]
     between = values[:-1] + np.diff(values) / 2
     shares = np.cumsum(np.bincount(places.ravel(), weights))
-    wanted = shares[-1] * np.linspace(0, 1, n_pieces + 1)[1:-1]
-    inner = np.searchsorted(shares, wanted * (1 - 1e-12))  # rounding of sums is no row more
-    inner = inner[inner < len(between)]
+    below = shares[:-1] / shares[-1]
+    wanted = np.arange(1, n_pieces)[:, None] / n_pieces
+    inner = between[np.argmin(np.abs(below - wanted), axis=1)]
     ends = 2 * values[[0, -1]] - between[[0, -1]]
-    return np.unique(np.concatenate([ends, between[inner]]))
+    return np.unique(np.concatenate([ends, inner]))
 
 
 def names_of(pieces: Pieces | None, names: Sequence[str]) -> list[str]:
@@ -89,6 +89,8 @@ def _can_have(model: Any, rows: Rows) -> bool:
     """Tell whether rows can have pieces: neither sparse ones, nor those that a coding knows."""
     if is_sparse(rows.X) or model.pieces is None:
         return False
+    if model.pieces == "auto" and (not model.standardize or is_whole(model.metric)):
+        return False  # a whole metric takes the cube of the columns
     knows = has_frozen(model._given_coding())
     if knows and model.pieces != "auto":
         raise ValueError(
@@ -134,9 +136,9 @@ def _best(model: Any, rows: Rows, maps: list[FeatureMap]) -> FeatureMap:
             for train, test in found
         ]  # fmt: skip
         tried = copy(model)
-        tried._features = one
-        trial = model._trial(parts[0][0])
-        vars(tried).update(trial.parameters | stronger(model))
+        tried._features, tried._factor = one, 1.0  # that of an earlier fit tells nothing
+        trial = tried._trial(parts[0][0])
+        vars(tried).update(trial.parameters | stronger(tried))
         losses.append(np.inf)
         with quiet(), np.errstate(all="ignore"), suppress(ValueError):  # the fit itself warns
             fitted = refits(tried, parts, [None] * len(parts), trial, model._seed())

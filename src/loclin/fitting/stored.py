@@ -64,17 +64,22 @@ class Stored(Begun):
 
     @property
     def feature_weights_(self) -> Floats:
-        """What features count once they are standardized; see the attributes of the class."""
+        """What features, or the most of their pieces, count once they are standardized."""
         if "_root" not in vars(self):
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute 'feature_weights_'"
             )
-        root, columns = self._root, self._features.columns
+        root, features = self._root, self._features
         if root is None:
-            return read_only(np.ones(self.n_features_in_ + self._features.n_pieces))
-        if root.ndim == 2:
-            return read_only(np.sqrt(np.diag(self.metric_)))
-        return read_only(root if columns is None else columns.to_all(root, fill=least_of(root)))
+            return read_only(np.ones(self.n_features_in_))
+        weights = np.sqrt(np.diag(root @ root)) if root.ndim == 2 else root
+        if features.columns is not None:
+            weights = features.columns.to_all(weights, fill=least_of(root))
+        weights, of_pieces = np.split(weights, [self.n_features_in_])
+        if features.pieces is not None:
+            weights = weights.copy()
+            np.maximum.at(weights, features.pieces.feature, of_pieces)
+        return read_only(weights)
 
     @property
     def pieces_(self) -> Pieces | None:

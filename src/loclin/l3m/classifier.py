@@ -89,7 +89,7 @@ class L3MClassifier(LocallyLinearClassifier):
         "scale" takes 0.02 times the mean of ``||x||^2 + 1`` over n_samples; "auto" multiplies it,
         but for "convex", on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64, whichever has the least log
         loss on rows held out of short fits.
-    pieces : int, "auto" or None, default=None
+    pieces : int, "auto" or None, default="auto"
         Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
         models can bend along single features. A number is that of a feature's pieces; "auto" takes
         8 where they lower the log loss of held-out rows. Features of two values, and sparse rows,
@@ -197,7 +197,7 @@ class L3MClassifier(LocallyLinearClassifier):
         solver: str = "refined",
         loss: str = "logistic",
         alpha: float | str = "auto",
-        pieces: int | str | None = None,
+        pieces: int | str | None = "auto",
         standardize: bool = True,
         margin: float = 10.0,
         n_restarts: int | None = None,

@@ -66,7 +66,7 @@ class LDKLClassifier(LocallyLinearClassifier):
         L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
         over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64,
         whichever has the least log loss on rows held out of short fits.
-    pieces : int, "auto" or None, default=None
+    pieces : int, "auto" or None, default="auto"
         Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
         models can bend along single features. A number is that of a feature's pieces; "auto" takes
         8 where they lower the log loss of held-out rows. Features of two values, and sparse rows,
@@ -180,7 +180,7 @@ class LDKLClassifier(LocallyLinearClassifier):
         tree_penalty: float = 1.0,
         loss: str = "hinge",
         alpha: float | str = "auto",
-        pieces: int | str | None = None,
+        pieces: int | str | None = "auto",
         standardize: bool = True,
         max_iter: int = 1000,
         round_rows: int | None = 100_000,

@@ -93,7 +93,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         twentieth fewer for half as much time again, and features that tell nothing do little harm.
         The papers have None. Models stay those of the features as given. A stream keeps the metric
         of its first rows ("auto": none), which its coding is fitted in, or of the fit before.
-    pieces : int, "auto" or None, default=None
+    pieces : int, "auto" or None, default="auto"
         Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
         models can bend along single features. A number is that of a feature's pieces; "auto" takes
         8 where they lower the log loss of held-out rows. Features of two values, and sparse rows,
@@ -165,9 +165,9 @@ class LLSVMClassifier(LocallyLinearClassifier):
     alpha_ : float
         The L2 strength used.
     feature_weights_ : ndarray of shape (n_features,)
-        What features count once they are standardized, the root of the metric's diagonal; not with
-        ``metric=None``, nor on a stream with "auto". Rows have the same mean squared norm with it
-        as without.
+        What features count once they are standardized, the root of the metric's diagonal; of a
+        feature with pieces the most of its columns. Not with ``metric=None``, nor on a stream with
+        "auto". Rows have the same mean squared norm with it as without.
     metric_ : ndarray of shape (n_features, n_features)
         Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``, of
         features that are standardized.
@@ -242,7 +242,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         multi_class: str = "ovr",
         alpha: float | str = "auto",
         metric: str | int | None = "auto",
-        pieces: int | str | None = None,
+        pieces: int | str | None = "auto",
         standardize: bool = True,
         penalize_intercept: bool = True,
         max_iter: int = 1000,

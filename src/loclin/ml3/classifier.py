@@ -77,7 +77,7 @@ class ML3Classifier(LocallyLinearClassifier):
         features that tell nothing do little harm. The paper has None. Models stay those of the
         features as given. A stream takes the metric of its first rows ("auto": none), and follows
         its gradients whenever the rows seen have doubled; after a fit it keeps the fit's.
-    pieces : int, "auto" or None, default=None
+    pieces : int, "auto" or None, default="auto"
         Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
         models can bend along single features. A number is that of a feature's pieces; "auto" takes
         8 where they lower the log loss of held-out rows. Features of two values, and sparse rows,
@@ -161,9 +161,9 @@ class ML3Classifier(LocallyLinearClassifier):
     alpha_ : float
         The L2 strength used.
     feature_weights_ : ndarray of shape (n_features,)
-        What features count once they are standardized, the root of the metric's diagonal; not with
-        ``metric=None``, nor on a stream with "auto". Rows have the same mean squared norm with it
-        as without.
+        What features count once they are standardized, the root of the metric's diagonal; of a
+        feature with pieces the most of its columns. Not with ``metric=None``, nor on a stream with
+        "auto". Rows have the same mean squared norm with it as without.
     metric_ : ndarray of shape (n_features, n_features)
         Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``, of
         features that are standardized.
@@ -228,7 +228,7 @@ class ML3Classifier(LocallyLinearClassifier):
         p: float = 1.5,
         alpha: float | str = "auto",
         metric: str | int | None = "auto",
-        pieces: int | str | None = None,
+        pieces: int | str | None = "auto",
         standardize: bool = True,
         loss: str = "hinge",
         max_iter: int = 1000,
