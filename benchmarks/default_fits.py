@@ -2,7 +2,7 @@
 
 The training split of each set of the defaults table (at most 10,000 rows), standardised; seconds of
 the processor, one thread, the least of three fits in turn (one where a round takes more than ten
-seconds). "plain": over those of fits that choose nothing, neither alpha nor a metric. The last
+seconds). "plain": over those of fits that choose nothing: no alpha, metric or pieces. The last
 columns: ML3's and SAPL's default fit over HistGradientBoosting's.
 
 ``LOCLIN_DATA=FOLDER python -m benchmarks.default_fits [SET ...]``
@@ -26,10 +26,10 @@ from loclin import L3MClassifier, LLSVMClassifier, ML3Classifier, SAPLClassifier
 from reproduction.defaults.table import SETS, parts_of
 
 MODELS: dict[str, Any] = {
-    "ML3": ML3Classifier(random_state=0, standardize=False),
-    "LL-SVM": LLSVMClassifier(random_state=0, standardize=False),
-    "SAPL": SAPLClassifier(random_state=0, standardize=False),
-    "L3M": L3MClassifier(random_state=0, standardize=False),
+    "ML3": ML3Classifier(random_state=0),
+    "LL-SVM": LLSVMClassifier(random_state=0),
+    "SAPL": SAPLClassifier(random_state=0),
+    "L3M": L3MClassifier(random_state=0),
 }
 LONG = 10.0  # seconds of a round, after which there is no other
 
@@ -55,7 +55,7 @@ def measured(data: str) -> dict[str, float]:
     fits |= {f"{n} scale": (clone(m).set_params(alpha="scale"), scaled) for n, m in MODELS.items()}
     with_metric = [name for name, model in MODELS.items() if "metric" in model.get_params()]
     for name in with_metric:
-        plain = clone(MODELS[name]).set_params(alpha="scale", metric=None)
+        plain = clone(MODELS[name]).set_params(alpha="scale", metric=None, pieces=None)
         fits[f"{name} plain"] = plain, scaled
     if not sparse.issparse(X):
         fits["boosting"] = HistGradientBoostingClassifier(random_state=0), X

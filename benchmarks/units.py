@@ -77,8 +77,7 @@ def errors(data: str, n_rows: int, how: str, dtype: Any) -> dict[str, dict[str, 
     for name, model in (MODELS if how == "fit" else STREAMS).items():
         found[name] = {}
         for unit, (train, test) in units.items():
-            raised = model if unit != "outside" else clone(model).set_params(standardize=False)
-            one = fitted(raised, train.astype(dtype), y[some], how)
+            one = fitted(model, train.astype(dtype), y[some], how)
             wrong = np.sum(one.predict(test.astype(dtype)) != labels)
             found[name][unit] = float((wrong + 0.5) / len(labels))
     return found

@@ -67,8 +67,6 @@ def own(name: str, seed: int) -> Any:
     """Return a classifier of loclin; the lazy one draws nothing, and takes no seed."""
     classifier = getattr(loclin, name)()
     parameters = classifier.get_params(deep=False)
-    if "standardize" in parameters:  # the pipeline does it
-        classifier.set_params(standardize=False)
     if "random_state" in parameters:
         classifier.set_params(random_state=seed)
     return classifier
