@@ -246,8 +246,10 @@ def test_auto_makes_none_of_raw_rows_or_in_a_whole_metric():
     assert loclin.ML3Classifier(1, random_state=0).fit(X, bends).pieces_ is not None
     for options in ({"standardize": False}, {"metric": "full"}, {"metric": 2}):
         assert loclin.ML3Classifier(1, random_state=0, **options).fit(X, bends).pieces_ is None
+    many = np.hstack([X, np.random.default_rng(0).normal(size=(N, 125))])
+    assert loclin.ML3Classifier(1, random_state=0).fit(many, bends).pieces_ is None
     wide = np.tile(X, (1, 200)) * np.random.default_rng(0).uniform(1, 2, (N, 4 * 200))
-    with pytest.raises(ValueError, match="takes at most 2,000 features"):
+    with pytest.raises(ValueError, match="takes at most 2000 features"):
         loclin.ML3Classifier(1, pieces=8, metric="full", random_state=0).fit(wide, bends)
 
 

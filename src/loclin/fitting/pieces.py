@@ -24,6 +24,7 @@ from loclin.portable.words import Pieces
 
 _PIECES = 8  # of a feature, where their number is not given (docs/notes/pieces.md)
 _ROWS = 20_000  # that tell knots
+_MOST_FEATURES = 128  # of "auto": pixels and embeddings gain little, and would cost much
 _MOST_NUMBERS = 2**26  # of rows with their pieces, at which "auto" looks
 
 
@@ -89,8 +90,10 @@ def _can_have(model: Any, rows: Rows) -> bool:
     """Tell whether rows can have pieces: neither sparse ones, nor those that a coding knows."""
     if is_sparse(rows.X) or model.pieces is None:
         return False
-    if model.pieces == "auto" and (not model.standardize or is_whole(model.metric)):
-        return False  # a whole metric takes the cube of the columns
+    if model.pieces == "auto":
+        wide = rows.X.shape[1] > _MOST_FEATURES or is_whole(model.metric)  # a cube of the columns
+        if wide or not model.standardize:
+            return False
     knows = has_frozen(model._given_coding())
     if knows and model.pieces != "auto":
         raise ValueError(
