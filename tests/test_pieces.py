@@ -210,6 +210,83 @@ def test_a_fit_goes_on_with_the_same_pieces(name):
         model.set_params(pieces=3).fit(X, Y)
 
 
+@each("mean, spread", [(1e3, 1.0), (1e6, 5.0), (1e6, 1.0)])
+@each("name", ["ml3", "llsvm", "sapl", "l3m"])
+def test_single_precision_far_from_zero_is_explained(name, mean, spread):
+    rows = (mean + spread * X).astype(np.float32)
+    bare = clone(MODELS[name]).set_params(pieces=None).fit(rows, Y)
+    for model in (clone(MODELS[name]).fit(rows, Y), bare):
+        scores = model.decision_function(rows)
+        coef, intercept = model.local_model(rows)
+        found = np.einsum("ncd,nd->nc", coef.astype(float), rows.astype(float)) + intercept
+        np.testing.assert_allclose(found, scores, rtol=0, atol=2e-5 * np.abs(scores).max())
+
+
+@each("mean, spread", [(1e3, 1.0), (1e6, 5.0), (1e6, 0.3)])
+def test_an_ensemble_of_rows_far_from_zero_is_described(mean, spread):
+    rows = (mean + spread * X).astype(np.float32)
+    model = loclin.LocallyLinearEnsemble(
+        [loclin.ML3Classifier(3, pieces=8)], n_folds=2, random_state=0
+    ).fit(rows, Y)
+    scores, found = model.decision_function(rows), describe(model).decision_function(rows)
+    np.testing.assert_allclose(found, scores, rtol=0, atol=1e-4 * np.abs(scores).max())
+
+
+def test_rounding_is_no_piece():
+    parts = np.random.default_rng(0).dirichlet(np.ones(5), 400)
+    total = parts[:, 0] + parts[:, 1] + parts[:, 2] + parts[:, 3] + parts[:, 4]
+    assert len(np.unique(total)) > 2
+    assert pieces_of(rows_of(total), 8) is None
+    assert pieces_of(rows_of(np.arange(9) * 1e-310), 4) is None
+
+
+def test_periodic_rows_have_all_knots():
+    found = pieces_of(rows_of(np.arange(480_000) % 24), 24)
+    assert len(found.low) == 24
+
+
+def test_many_pieces_are_those_of_the_values():
+    assert len(pieces_of(rows_of(np.arange(50.0)), 2**31 - 1).low) == 50
+
+
+def test_predictions_of_many_rows_take_blocks(monkeypatch):
+    model = clone(MODELS["sapl"]).fit(X, Y)
+    scores, labels = model.decision_function(X), model.predict(X)
+    monkeypatch.setattr("loclin.fitting.scored._BLOCK", 100)
+    np.testing.assert_allclose(model.decision_function(X), scores, rtol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), labels)
+
+
+def test_a_stream_of_too_few_rows_tells_no_pieces():
+    with pytest.raises(ValueError, match="has 1 rows, which tell no 5 pieces"):
+        clone(MODELS["ml3"]).partial_fit(X[:1], Y[:1], np.unique(Y))
+
+
+def test_an_ensemble_leaves_rows_as_they_are_if_asked():
+    model = loclin.LocallyLinearEnsemble(standardize=False, n_folds=2, random_state=0).fit(X, Y)
+    assert not any(one.standardize for one in model.members_)
+
+
+@each("kind", [list, np.array, lambda points: np.array(points) > 0])
+def test_given_points_may_be_integers(kind):
+    points = kind([[0, 1, 0, 1], [1, 0, 1, 0], [-1, 0, 0, 0], [0, 0, 0, 1]])
+    coding = SoftAssignmentCoding(anchors=points, n_neighbors=2)
+    assert loclin.LLSVMClassifier(coding, pieces=5, **SHORT).fit(X, Y).score(X, Y) > 0.5
+
+
+@each("wide", [3, 5, 25])
+def test_points_of_another_width_are_refused_by_name(wide):
+    coding = SoftAssignmentCoding(anchors=np.ones((4, wide)), n_neighbors=2)
+    with pytest.raises(ValueError, match="anchors"):
+        loclin.LLSVMClassifier(coding, pieces=5, **SHORT).fit(X, Y)
+
+
+def test_too_many_numbers_are_not_looked_at(monkeypatch):
+    monkeypatch.setattr("loclin.fitting.pieces._MOST_NUMBERS", 100)
+    monkeypatch.setattr("loclin.fitting.pieces.pieces_of", None)
+    assert loclin.ML3Classifier(1, random_state=0).fit(X, Y).pieces_ is None
+
+
 def test_sparse_rows_have_none():
     model = clone(MODELS["ml3"]).fit(sparse.csr_matrix(X), Y)
     assert model.pieces_ is None
@@ -275,7 +352,7 @@ def test_a_frozen_coding_knows_rows_without_pieces():
     assert loclin.LLSVMClassifier(frozen, pieces="auto", **SHORT).fit(X, Y).pieces_ is None
 
 
-@each("wrong", [1, 0, -3, 2.5, "eight", True])
+@each("wrong", [1, 0, -3, 2.5, "eight", True, np.array([5, 6])])
 def test_what_is_no_number_of_pieces_is_refused(wrong):
     with pytest.raises((ValueError, TypeError), match="pieces"):
         loclin.ML3Classifier(pieces=wrong).fit(X, Y)

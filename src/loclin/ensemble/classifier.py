@@ -300,8 +300,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
 
         def fit_member(fold: int, kind: int) -> Any:
             member = unfitted_member(
-                kinds[kind], kind, fold, seed, self.classes_, as_given=as_given
-            )
+                kinds[kind], kind, fold, seed, self.classes_,
+                as_given=as_given, standardized=standardizes,
+            )  # fmt: skip
             kept = folds != fold
             given = None if sample_weight is None else weights[kept]
             task = context.subcontext(task_name="member", task_id=fold * len(kinds) + kind)

@@ -114,16 +114,24 @@ def kinds_of(estimators: Any, rows: Matrix, weights: Floats | None, seed: int = 
 
 
 def unfitted_member(
-    kind: Any, number: int, fold: int, seed: int, classes: NDArray[Any], *, as_given: bool = False
+    kind: Any,
+    number: int,
+    fold: int,
+    seed: int,
+    classes: NDArray[Any],
+    *,
+    as_given: bool = False,
+    standardized: bool = False,
 ) -> Any:
     """Return an unfitted member, with a seed of its own where its kind has none.
 
     Of classes that have no weight, whose rows are left out before, it knows nothing. With
-    `as_given` it takes the rows as they are, unless it is to see pieces of them: these are
-    standardized beside them.
+    `as_given` it takes the rows as they are; where these are standardized, one that is to see
+    pieces of them standardizes these, too.
     """
     member, known = clone(kind), classes.tolist()
-    if as_given and member.pieces is None and "standardize" in member.get_params(deep=False):
+    as_given = as_given and not (standardized and member.pieces is not None)
+    if as_given and "standardize" in member.get_params(deep=False):
         member.set_params(standardize=False)
     if isinstance(member.class_weight, dict):
         given = member.class_weight.items()

@@ -93,8 +93,7 @@ def mean_scores(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int)
     """
     scores = np.zeros((rows.shape[0], 1 if n_classes == 2 else n_classes), rows.dtype)
     for member, factor in factors:
-        seen = member._features.of_matrix(rows)
-        of_member = member._decisions(member._class_scores(seen)).reshape(scores.shape)
+        of_member = member._decisions(member._scores_of_rows(rows)).reshape(scores.shape)
         scores += rows.dtype.type(factor) * of_member
     return scores
 

@@ -183,7 +183,7 @@ def check_shared_parameters(model: Any) -> None:
                  open_low=True, open_high=True)  # fmt: skip
     check_number("average", model.average, Integral, low=0,
                  hint="it is the number of last iterations to average, 0 for none")  # fmt: skip
-    if model.pieces not in (None, "auto"):
+    if not (model.pieces is None or (isinstance(model.pieces, str) and model.pieces == "auto")):
         check_number("pieces", model.pieces, Integral, low=2, open_high=True,
                      hint='or "auto", or None')  # fmt: skip
     if isinstance(model.metric, Integral):

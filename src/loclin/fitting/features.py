@@ -93,9 +93,14 @@ class FeatureMap:
     def of_points(self, points: Any) -> Floats:
         """Return points like rows as the model sees them; what takes others says what is wrong."""
         points = points.toarray() if is_sparse(points) else np.asarray(points)
-        given = None if self.scale is None else (len(self.scale) - self.n_pieces,)
-        fits = self.pieces is not None or points.shape[-1:] == given
-        return np.asarray(self.of_matrix(points)) if fits else points
+        if self.pieces is None:
+            fits = self.scale is not None and points.shape[-1:] == self.scale.shape
+            return np.asarray(self.of_matrix(points)) if fits else points
+        least = int(self.pieces.feature[-1]) + 1
+        n_features = None if self.scale is None else len(self.scale) - self.n_pieces
+        width = points.shape[1] if points.ndim == 2 else -1
+        fits = width == n_features if n_features else width >= least
+        return np.asarray(self.of_matrix(points.astype(self.pieces.low.dtype))) if fits else points
 
     def of_rows(self, rows: Rows) -> Rows:
         """Return training rows as the model sees them."""
@@ -136,9 +141,12 @@ class FeatureMap:
         """
         if self.pieces is None:
             return coef, constants
-        rows = X.toarray() if is_sparse(X) else X
+        rows = np.asarray(X.toarray() if is_sparse(X) else X, np.float64)
         folded, added = without_pieces(coef, rows, self.pieces)
-        return folded.astype(coef.dtype), np.asarray(constants + added)
+        rounded = folded.astype(coef.dtype)
+        # what rounding takes from the slopes at a row, its constant has
+        lost = np.einsum("n...d,nd->n...", folded - rounded, rows)
+        return rounded, np.asarray(constants + added + lost)
 
     def with_all_columns(self) -> FeatureMap:
         """Return the map of all columns: those not used before keep their unit."""

@@ -318,11 +318,13 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
     metric = model.metric
     if metric is None:
         return {}
-    n_features = max(model.n_features_in_, rows.X.shape[1])  # used or not, and pieces
-    if is_whole(metric) and (is_sparse(rows.X) or n_features > MOST_FEATURES):
+    n_features = model.n_features_in_  # used or not
+    width = max(n_features, rows.X.shape[1])
+    if is_whole(metric) and (is_sparse(rows.X) or width > MOST_FEATURES):
+        beside = f" and {width - n_features} pieces of them" if width > n_features else ""
         reason = (
             "would make sparse rows dense" if is_sparse(rows.X)
-            else f"takes at most {MOST_FEATURES} features, and X has {n_features}"
+            else f"takes at most {MOST_FEATURES} features, and X has {n_features}{beside}"
         )  # fmt: skip
         raise ValueError(f"metric={metric!r} {reason}; use metric='diagonal' instead.")
     too_many = model._learns_codes and len(rows.y) > MOST_CHOSEN_FOR

@@ -24,8 +24,9 @@ from loclin.portable.words import Pieces
 
 _PIECES = 8  # of a feature, where their number is not given (docs/notes/pieces.md)
 _ROWS = 20_000  # that tell knots
+_ULPS = 16  # of a feature's largest value, that a piece is wide at least
 _MOST_FEATURES = 128  # of "auto": pixels and embeddings gain little, and would cost much
-_MOST_NUMBERS = 2**26  # of rows with their pieces, at which "auto" looks
+_MOST_NUMBERS = 2**25  # of rows with their pieces, at which "auto" looks
 
 
 def pieces_of(rows: Rows, n_pieces: int) -> Pieces | None:
@@ -40,7 +41,9 @@ def pieces_of(rows: Rows, n_pieces: int) -> Pieces | None:
     n_pieces : int
         Of a feature, at most.
     """
-    some = slice(None, None, -(-len(rows.y) // _ROWS))
+    n, some = len(rows.y), np.arange(len(rows.y))
+    if n > _ROWS:
+        some = np.random.default_rng(0).permutation(n)[:_ROWS]  # rows may be periodic
     X, weights = rows.X[some], rows.weights[some].astype(np.float64)
     knots = [_knots(X[:, f], weights, n_pieces) for f in range(X.shape[1])]
     counts = [len(of_one) - 1 if len(of_one) > 2 else 0 for of_one in knots]
@@ -61,15 +64,19 @@ def _knots(x: Floats, weights: NDArray[np.float64], n_pieces: int) -> Floats:
     rounding.
     """
     values, places = np.unique(x, return_inverse=True)
-    if len(values) < 3:
+    numbers = np.finfo(x.dtype)
+    least = max(_ULPS * numbers.eps * np.abs(values[[0, -1]]).max(), _ULPS * numbers.tiny)
+    if len(values) < 3 or values[-1] - values[0] < least:  # rounding is no piece
         return values[:0]
     between = values[:-1] + np.diff(values) / 2
     shares = np.cumsum(np.bincount(places.ravel(), weights))
-    below = shares[:-1] / shares[-1]
-    wanted = np.arange(1, n_pieces)[:, None] / n_pieces
-    inner = between[np.argmin(np.abs(below - wanted), axis=1)]
+    below, n_pieces = shares[:-1] / shares[-1], min(n_pieces, len(values))
+    wanted = np.arange(1, n_pieces) / n_pieces
+    after = np.clip(np.searchsorted(below, wanted), 1, len(below) - 1)
+    nearer = wanted - below[after - 1] <= below[after] - wanted + 1e-9
     ends = 2 * values[[0, -1]] - between[[0, -1]]
-    return np.unique(np.concatenate([ends, inner]))
+    knots = np.unique(np.concatenate([ends, between[after - nearer]]))
+    return knots[np.append(True, np.diff(knots) >= least)]
 
 
 def names_of(pieces: Pieces | None, names: Sequence[str]) -> list[str]:
@@ -82,8 +89,14 @@ def names_of(pieces: Pieces | None, names: Sequence[str]) -> list[str]:
 
 def pieces_of_stream(model: Any, rows: Rows) -> Pieces | None:
     """Return the pieces of a stream, by its first rows; "auto" has none."""
-    chooses = model.pieces is None or model.pieces == "auto"
-    return None if chooses or not _can_have(model, rows) else pieces_of(rows, int(model.pieces))
+    if model.pieces is None or model.pieces == "auto" or not _can_have(model, rows):
+        return None
+    if len(rows.y) <= model.pieces:
+        raise ValueError(
+            f"The first call of partial_fit has {len(rows.y)} rows, which tell no {model.pieces} "
+            "pieces of a feature. Give more rows at first, or set pieces=None."
+        )
+    return pieces_of(rows, int(model.pieces))
 
 
 def _can_have(model: Any, rows: Rows) -> bool:
@@ -115,22 +128,26 @@ def chosen_features(model: Any, rows: Rows, plain: FeatureMap) -> FeatureMap:
     """
     if not _can_have(model, rows) or plain.columns is not None:
         return plain
-    chooses = model.pieces == "auto"
-    found = pieces_of(rows, _PIECES if chooses else int(model.pieces))
-    if found is None:
+    if model.pieces != "auto":
+        found = pieces_of(rows, int(model.pieces))
+        return plain if found is None else _with(rows, found, plain)
+    seed = model._seed()
+    parts = [] if rows.y.ndim == 2 else list(splits(rows.y, seed))
+    if not parts or rows.X.size * (1 + _PIECES) > _MOST_NUMBERS:
         return plain
-    with_pieces = standardized(rows, None, found)
-    if plain.is_raw:
-        with_pieces = FeatureMap(pieces=found)
-    return _best(model, rows, [plain, with_pieces]) if chooses else with_pieces
+    found = pieces_of(rows, _PIECES)
+    return plain if found is None else _best(model, rows, [plain, _with(rows, found, plain)],
+                                             parts, seed)  # fmt: skip
 
 
-def _best(model: Any, rows: Rows, maps: list[FeatureMap]) -> FeatureMap:
+def _with(rows: Rows, pieces: Pieces, plain: FeatureMap) -> FeatureMap:
+    return FeatureMap(pieces=pieces) if plain.is_raw else standardized(rows, None, pieces)
+
+
+def _best(
+    model: Any, rows: Rows, maps: list[FeatureMap], found: list[Any], seed: int
+) -> FeatureMap:
     """Return the map with the lowest held-out log loss of short fits; of equals, the first."""
-    width = rows.X.shape[1] + len(maps[-1].pieces.feature)  # type: ignore[union-attr]
-    found = [] if rows.y.ndim == 2 else list(splits(rows.y, model._seed()))
-    if not found or len(rows.y) * width > _MOST_NUMBERS:
-        return maps[0]
     n_classes, losses = len(model.classes_), []
     for one in maps:
         parts = [
@@ -144,6 +161,6 @@ def _best(model: Any, rows: Rows, maps: list[FeatureMap]) -> FeatureMap:
         vars(tried).update(trial.parameters | stronger(tried))
         losses.append(np.inf)
         with quiet(), np.errstate(all="ignore"), suppress(ValueError):  # the fit itself warns
-            fitted = refits(tried, parts, [None] * len(parts), trial, model._seed())
+            fitted = refits(tried, parts, [None] * len(parts), trial, seed)
             losses[-1] = held_out_loss(fitted, parts)
     return maps[int(np.argmin(losses))]

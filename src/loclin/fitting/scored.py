@@ -23,6 +23,8 @@ from loclin.portable.checks import check_smoothing, check_temperature
 from loclin.portable.describing import term_of
 from loclin.portable.words import Coder, Term
 
+_BLOCK = 2**18  # numbers of rows with their pieces that are scored at once
+
 
 class Scored(Probabilities, ClassifierMixin):
     """A classifier by scores, of dense or sparse rows; `_scores_of` supplies them."""
@@ -179,11 +181,20 @@ class ByLocalModels(Scored):
         return self._features.of_matrix(self._read_new(X, finite))
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
-        """Score of every scorer, of rows that are checked."""
+        """Score of every scorer, of rows as they are given."""
         if not self._scores_tell_finite:
-            return self._class_scores(self._validate_new(X), ranks=ranks)
-        rows = self._validate_new(X, finite=False)
-        scores = self._class_scores(rows, ranks=ranks)
+            return self._scores_of_rows(self._read_new(X), ranks=ranks)
+        scores = self._scores_of_rows(self._read_new(X, finite=False), ranks=ranks)
         if not np.isfinite(scores.sum()):  # the rows may be, and only the scores too large
-            self._validate_new(X)
+            self._read_new(X)
         return scores
+
+    def _scores_of_rows(self, rows: Matrix, *, ranks: bool = False) -> Floats:
+        """Score of every scorer, of rows that are checked; of those with pieces in blocks."""
+        features = self._features
+        if features.pieces is None:
+            return self._class_scores(features.of_matrix(rows), ranks=ranks)
+        step = max(1, _BLOCK // (rows.shape[1] + features.n_pieces))
+        blocks = (rows[first : first + step] for first in range(0, rows.shape[0], step))
+        scores = [self._class_scores(features.of_matrix(block), ranks=ranks) for block in blocks]
+        return np.concatenate(scores)

@@ -56,10 +56,11 @@ def without_pieces(coef: Array, X: Array, pieces: Pieces) -> tuple[Array, Array]
     added : ndarray of shape (n, ...)
         To constants.
     """
-    d, width, at = X.shape[1], pieces.high - pieces.low, X[:, pieces.feature]
-    rises = (pieces.low <= at) & (at < pieces.high)
+    d, at = X.shape[1], X[:, pieces.feature].astype(np.float64)
+    low, high = pieces.low.astype(np.float64), pieces.high.astype(np.float64)
+    rises, width = (low <= at) & (at < high), high - low
     slopes = np.where(rises, 1.0 / width, 0.0)
-    levels = np.where(rises, -pieces.low / width, at >= pieces.high)
+    levels = np.where(rises, -low / width, at >= high)
     of_pieces, folded = coef[..., d:], coef[..., :d].astype(np.float64)
     added = np.einsum("n...p,np->n...", of_pieces, levels)
     features, first = np.unique(pieces.feature, return_index=True)

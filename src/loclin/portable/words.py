@@ -238,10 +238,10 @@ class Term:
                              for of_all in (centre, scale))  # fmt: skip
         pieces = self.pieces
         if pieces is not None:  # of the rows as they were; what becomes of their columns stays
-            at, low, high = pieces.feature, pieces.low, pieces.high
+            at, low, high = pieces.feature, pieces.low.astype(float), pieces.high.astype(float)
             low, high = (knots if scale is None else knots * scale[at] for knots in (low, high))
             low, high = (knots if centre is None else knots + centre[at] for knots in (low, high))
-            pieces = Pieces(at, low, high)
+            pieces = Pieces(at, low, np.maximum(high, np.nextafter(low, np.inf)))
             centre = None if centre is None else np.append(centre, np.zeros(len(at)))
             scale = None if scale is None else np.append(scale, np.ones(len(at)))
         if self.centre is not None:  # (x - centre) / scale, then less this one's

@@ -113,12 +113,13 @@ class SAPLClassifier(LocallyLinearClassifier):
         have doubled; after a fit it keeps the fit's.
     pieces : int, "auto" or None, default="auto"
         Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
-        models can bend along single features. A number is that of a feature's pieces; "auto" takes
-        8 where they lower the log loss of held-out rows (of at most 128 features, with
-        `standardize`). Features of two values, and sparse rows, have none. `local_model` stays
-        exact and of the features as given; in `local_coef_` and anchors the pieces' columns follow
-        those of the features (`pieces_`). A stream takes quantiles of its first rows ("auto":
-        none).
+        models can bend along single features. A number is the most pieces of a feature. "auto"
+        takes 8 where they lower the log loss of held-out rows: of at most 128 features, where
+        `standardize` is on, and neither a frozen coding nor a whole metric is asked for. Features
+        of two values, and sparse rows, have none. `local_model` stays exact and of the features as
+        given. In `local_coef_` and anchors, the pieces' columns follow those of the features
+        (`pieces_`). Fits take half as long again, predictions several times as long. A stream takes
+        quantiles of its first rows ("auto": none).
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
         Sparse rows are divided only, and not even that where all have unit length, as those of
