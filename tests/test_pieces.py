@@ -240,6 +240,14 @@ def test_rounding_is_no_piece():
     assert pieces_of(rows_of(np.arange(9) * 1e-310), 4) is None
 
 
+@each("dtype, largest", [(np.float64, 1.7e308), (np.float32, 3.3e38)])
+def test_features_as_large_as_they_may_be(dtype, largest):
+    rows = rows_of(largest * np.linspace(-1, 1, 40))
+    found = pieces_of(rows._replace(X=rows.X.astype(dtype)), 8)
+    assert np.isfinite(found.low).all()
+    assert (found.low < found.high).all()
+
+
 def test_periodic_rows_have_all_knots():
     found = pieces_of(rows_of(np.arange(480_000) % 24), 24)
     assert len(found.low) == 24

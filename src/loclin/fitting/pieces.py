@@ -66,17 +66,17 @@ def _knots(x: Floats, weights: NDArray[np.float64], n_pieces: int) -> Floats:
     values, places = np.unique(x, return_inverse=True)
     numbers = np.finfo(x.dtype)
     least = max(_ULPS * numbers.eps * np.abs(values[[0, -1]]).max(), _ULPS * numbers.tiny)
-    if len(values) < 3 or values[-1] - values[0] < least:  # rounding is no piece
+    if len(values) < 3 or values[-1] / 2 - values[0] / 2 < least:  # rounding is no piece
         return values[:0]
-    between = values[:-1] + np.diff(values) / 2
+    between = values[:-1] / 2 + values[1:] / 2  # no sum overflows
     shares = np.cumsum(np.bincount(places.ravel(), weights))
     below, n_pieces = shares[:-1] / shares[-1], min(n_pieces, len(values))
     wanted = np.arange(1, n_pieces) / n_pieces
     after = np.clip(np.searchsorted(below, wanted), 1, len(below) - 1)
     nearer = wanted - below[after - 1] <= below[after] - wanted + 1e-9
-    ends = 2 * values[[0, -1]] - between[[0, -1]]
+    ends = values[[0, -1]] - (between[[0, -1]] - values[[0, -1]])
     knots = np.unique(np.concatenate([ends, between[after - nearer]]))
-    return knots[np.append(True, np.diff(knots) >= least)]
+    return knots[np.append(True, knots[1:] / 2 - knots[:-1] / 2 >= least / 2)]
 
 
 def names_of(pieces: Pieces | None, names: Sequence[str]) -> list[str]:
