@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import signal
 import subprocess
 import sys
 import textwrap
