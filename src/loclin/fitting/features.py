@@ -18,10 +18,11 @@ from sklearn.utils.extmath import row_norms
 
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse
 from loclin.engine.procedure import Change
+from loclin.engine.rising import with_pieces
 from loclin.engine.shapes import Shape
 from loclin.fitting.columns import Columns
 from loclin.portable.checks import check_pieces
-from loclin.portable.reader import with_pieces, without_pieces
+from loclin.portable.reader import without_pieces
 from loclin.portable.words import Pieces
 
 _CHUNK = 2**18  # numbers whose moments are taken at once
@@ -77,13 +78,13 @@ class FeatureMap:
         if is_sparse(X) and of_dense:  # the model learned from dense rows
             X = X.toarray()
         if self.pieces is not None:
-            X = with_pieces(np.asarray(X), self.pieces)
+            return with_pieces(np.asarray(X), self.pieces, self.centre, self.scale)
         if self.scale is None:
             return X
         if not is_sparse(X):
             if self.centre is None:
                 return X / self.scale
-            seen = np.subtract(X, self.centre, out=None if self.pieces is None else X)
+            seen = X - self.centre
             seen /= self.scale
             return seen
         scaled = X.copy()
