@@ -4,6 +4,7 @@ Files, `warmup`, the command line and the tests do. A new model is a folder, and
 """
 
 from loclin.csvm import CSVMClassifier
+from loclin.forest import ForestClassifier
 from loclin.l3m import L3MClassifier
 from loclin.ldkl import LDKLClassifier
 from loclin.llsvm import LLSVMClassifier
@@ -15,6 +16,7 @@ from loclin.ussvm import USSVMClassifier
 
 __all__ = [
     "CSVMClassifier",
+    "ForestClassifier",
     "KernelLMKLClassifier",
     "L3MClassifier",
     "LDKLClassifier",

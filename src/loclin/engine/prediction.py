@@ -15,6 +15,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import softmax
 
 from loclin.engine.data import Floats, Matrix, is_sparse
+from loclin.engine.leaves import leaf_codes, leaf_scores
 from loclin.engine.scores import (
     coded_scores,
     pooled_scores,
@@ -23,7 +24,15 @@ from loclin.engine.scores import (
     regions_of,
     shared_code_scores,
 )
-from loclin.portable.words import Coder, CodesByScorer, ConstantCode, LinearGates, Pooling, Term
+from loclin.portable.words import (
+    Coder,
+    CodesByScorer,
+    ConstantCode,
+    Leaves,
+    LinearGates,
+    Pooling,
+    Term,
+)
 
 # With fewer nonzeros a row than this part of its codes, only those models are scored.
 _DENSE = 0.5
@@ -51,6 +60,8 @@ def scores_of(term: Term, X: Matrix, *, ranks: bool = False) -> Floats:
             return shared_code_scores(X, term.coef[0].T, codes, bias)
         case LinearGates(coef, intercept, "one_hot") if term.coef is not None and term.root is None:
             scores = regional_scores(X, coef, intercept, term.coef, term.intercept)
+        case Leaves() as coder if term.coef is None:
+            scores = leaf_scores(coder, in_metric(X, term.root), term.intercept)
         case CodesByScorer(parts):
             scores = _scores_by_scorer(parts, term, X)
         case coder:
@@ -123,6 +134,11 @@ def _(coder: LinearGates, X: Matrix) -> Any:
     # the largest first: squares may be too large, or vanish
     outputs = _divided(outputs, np.abs(outputs).max(axis=1, keepdims=True))
     return _divided(outputs, np.linalg.norm(outputs, axis=1, keepdims=True))
+
+
+@codes_by.register
+def _(coder: Leaves, X: Matrix) -> csr_matrix:
+    return leaf_codes(coder, X)
 
 
 @codes_by.register

@@ -19,6 +19,7 @@ from loclin.portable.description import Description
 from loclin.portable.words import (
     CodesByScorer,
     ConstantCode,
+    Leaves,
     LinearGates,
     NearestAnchors,
     Pieces,
@@ -32,6 +33,7 @@ __all__ = [
     "CodesByScorer",
     "ConstantCode",
     "Description",
+    "Leaves",
     "LinearGates",
     "NearestAnchors",
     "Pieces",

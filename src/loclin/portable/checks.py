@@ -13,6 +13,7 @@ from loclin.portable.words import (
     Coder,
     CodesByScorer,
     ConstantCode,
+    Leaves,
     LinearGates,
     NearestAnchors,
     Pieces,
@@ -202,6 +203,8 @@ def _check_coder(coder: Coder, m: int, d: int) -> None:
                 raise ValueError(f"no full tree has {m} nodes")
             _check_array("coef of the tree", coder.coef, (inner + m, d))
             _check_array("intercept of the tree", coder.intercept, (inner + m,))
+        case Leaves():
+            _check_leaves(coder, m, d)
         case TangentCodes():
             a, t, _ = np.shape(coder.tangents) if np.ndim(coder.tangents) == 3 else (0, 0, 0)
             _check_array("anchors", coder.anchors, (a, d))
@@ -217,6 +220,28 @@ def _check_coder(coder: Coder, m: int, d: int) -> None:
                 raise ValueError(f"{transformer!r} does not transform rows")
         case _:
             raise ValueError(f"coder: {type(coder).__name__} does not code rows alone")
+
+
+def _check_leaves(coder: Leaves, m: int, d: int) -> None:
+    g, t = np.size(coder.feature), np.size(coder.roots)
+    _check_array("roots of the trees", coder.roots, (t,), kinds="iu")
+    _check_array("feature of the trees", coder.feature, (g,), kinds="iu")
+    _check_array("threshold of the trees", coder.threshold, (g,))
+    if not t or g + t != m:
+        raise ValueError(f"{t} trees with {g} inner nodes have no {m} leaves")
+    if g and not 0 <= coder.feature.min() <= coder.feature.max() < d:
+        raise ValueError(f"feature of the trees should be places among {d} features")
+    for name in ("left", "right"):
+        _check_array(f"{name} of the trees", getattr(coder, name), (g,), kinds="iu")
+    nodes = np.concatenate([coder.roots, coder.left, coder.right]).astype(np.int64)
+    if (np.sort(nodes) != np.arange(-m, g)).any():
+        raise ValueError("roots, left and right should name each inner node and each leaf once")
+    if not (_later(coder.left, g) & _later(coder.right, g)).all():
+        raise ValueError("left and right of a node should be leaves, or inner nodes after it")
+
+
+def _later(nodes: Array, g: int) -> Array:
+    return (nodes < 0) | (nodes > np.arange(g))
 
 
 def _check_nearest(coder: NearestAnchors, m: int, d: int) -> None:

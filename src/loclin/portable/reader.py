@@ -9,6 +9,7 @@ from loclin.portable.words import (
     Coder,
     CodesByScorer,
     ConstantCode,
+    Leaves,
     LinearGates,
     NearestAnchors,
     Pieces,
@@ -100,6 +101,8 @@ def codes_by(coder: Coder, X: Array) -> Array:
             return nearest(coder, X)
         case TreePath():
             return along_paths(X @ np.asarray(coder.coef, float).T + coder.intercept)
+        case Leaves():
+            return in_leaves(coder, X)
         case TangentCodes():
             weights = codes_by(coder.weights, X)
             away = X[:, None] - np.asarray(coder.anchors, float)
@@ -172,6 +175,25 @@ def along_paths(outputs: Array) -> Array:
         if not n_gates or (node >= n_gates).all():  # all leaves are as deep
             return codes
         node = 2 * node + np.where(outputs[rows, node] > 0, 1, 2)
+
+
+def leaves_at(coder: Leaves, X: Array) -> Array:
+    """Return the number of each row's leaf in each tree, (n, t)."""
+    nodes = np.broadcast_to(coder.roots, (len(X), len(coder.roots))).copy()
+    while (inner := nodes >= 0).any():
+        rows, trees = np.nonzero(inner)
+        k = nodes[rows, trees]
+        is_left = X[rows, coder.feature[k]] <= coder.threshold[k]
+        nodes[rows, trees] = np.where(is_left, coder.left[k], coder.right[k])
+    return -1 - nodes
+
+
+def in_leaves(coder: Leaves, X: Array) -> Array:
+    """Return the codes of each row's leaves, (n, m)."""
+    at, n_trees = leaves_at(coder, X), len(coder.roots)
+    codes = np.zeros((len(X), len(coder.feature) + n_trees))  # a leaf more than inner nodes a tree
+    np.put_along_axis(codes, at, 1 / n_trees, axis=1)
+    return codes
 
 
 def scores_of(term: Term, rows: Array) -> Array:

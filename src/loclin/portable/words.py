@@ -97,6 +97,31 @@ class TreePath:
 
 
 @dataclass(frozen=True, eq=False)
+class Leaves:
+    """Trees that ask one feature at a time: in each of t trees the row's leaf has 1 / t, others 0.
+
+    From inner node k a row goes to ``left[k]`` where ``x_feature[k] <= threshold[k]``, else to
+    ``right[k]``. Inner nodes are numbered through all trees, from 0; a number below 0 is a leaf: -1
+    the first of the m leaves, -2 the second.
+
+    Parameters
+    ----------
+    roots : ndarray of int of shape (t,)
+        Where each tree begins.
+    feature : ndarray of int of shape (g,)
+    threshold : ndarray of shape (g,)
+    left, right : ndarray of int of shape (g,)
+        Leaves, or inner nodes of larger numbers.
+    """
+
+    roots: Array
+    feature: Array
+    threshold: Array
+    left: Array
+    right: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Pooling:
     """Codes of a scorer by the responses of its own models.
 
@@ -166,6 +191,7 @@ Coder = (
     | LinearGates
     | NearestAnchors
     | TreePath
+    | Leaves
     | Pooling
     | TangentCodes
     | CodesByScorer
@@ -254,7 +280,7 @@ class Term:
 
 WORDS: dict[str, Any] = {
     word.__name__: word
-    for word in (ConstantCode, LinearGates, NearestAnchors, TreePath, Pooling, TangentCodes,
+    for word in (ConstantCode, LinearGates, NearestAnchors, TreePath, Leaves, Pooling, TangentCodes,
                  CodesByScorer, Pieces, Term)
 }  # fmt: skip
 

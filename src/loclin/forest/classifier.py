@@ -1,0 +1,221 @@
+"""A forest of scikit-learn as a locally linear classifier: models in boxes that say constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+from loclin.engine.data import Rows
+from loclin.engine.leaves import leaf_scores
+from loclin.engine.procedure import LocalModels, Procedure, StreamProcedure
+from loclin.engine.scores import winners
+from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.targets import share_right
+from loclin.fitting.trials import Trial
+from loclin.forest.trees import leaves_of, shares_of
+from loclin.portable.words import Leaves
+
+_FORESTS = {"random": ExtraTreesClassifier, "best": RandomForestClassifier}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForestModels(LocalModels):
+    """What the leaves say, and the trees that lead to them."""
+
+    leaves: Leaves
+
+
+class ForestClassifier(LocallyLinearClassifier):
+    """A forest of scikit-learn, as the member of the family whose local models are constants.
+
+    A row's score is the mean, over trees, of the class shares among the training rows in its leaf:
+    the code is 1 / n_trees for each tree's leaf, and its model a constant. `local_model` says so:
+    its slopes are zeros. It is for `LocallyLinearEnsemble`, where it adds what boxes tell and
+    linear models do not; alone it is what scikit-learn's forest is, with a temperature.
+
+    Parameters
+    ----------
+    n_trees : int, default=100
+        Error falls with it, less and less; time and size rise.
+    splits : {"random", "best"}, default="random"
+        "random" draws thresholds and takes the best of them (``ExtraTreesClassifier``); "best"
+        looks at all, each tree on rows drawn with replacement (``RandomForestClassifier``).
+    max_features : float, "sqrt" or "log2", default="sqrt"
+        Features that a node looks at, or the part of them: scikit-learn's.
+    min_samples_leaf : int, default=1
+        Rows of a leaf, at least. More make trees smaller.
+    most_rows : int, default=20000
+        Rows that each tree learns from, drawn anew where there are more: so trees stay small.
+    standardize : bool, default=True
+        Centre and scale dense features. It changes no tree but that digits stay: scikit-learn
+        rounds features to float32, in which features far from zero have none left.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; multiplied with the sample weights.
+    n_jobs : int or None, default=None
+        Trees, and short fits for the temperature, at once in threads; -1 for all processors.
+    calibrate : bool, default=True
+        Find the temperature of the probabilities, by short fits. False leaves no `predict_proba`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees.
+    verbose : int, default=0
+        Print a line at the end of the fit.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    leaves_ : Leaves
+        The trees, of features that are standardized.
+    local_coef_ : ndarray of shape (n_scorers, n_leaves, n_features)
+        Zeros. n_scorers is n_classes, but 1 for two classes.
+    local_intercept_ : ndarray of shape (n_scorers, n_leaves)
+        What leaves say: shares of the classes; of two, that of the second less that of the first.
+    intercept_ : ndarray of shape (n_scorers,)
+        Zeros.
+    temperature_ : float or None
+        What scores are divided by before their softmax is `predict_proba`: that of least log loss
+        on rows held out.
+    smoothing_ : float
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
+    objective_ : list of float
+        The share of training rows on which it errs.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` was a data frame.
+
+    Notes
+    -----
+    It cannot learn from a stream.
+
+    References
+    ----------
+    P. Geurts, D. Ernst and L. Wehenkel. Extremely randomized trees. Machine Learning, 2006.
+
+    L. Breiman. Random forests. Machine Learning, 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from loclin import ForestClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ForestClassifier(20, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95), bool(model.local_model(X[:1])[0].any())
+    (True, False)
+    """
+
+    _fitted_models = (ForestModels,)
+    # of the common road, what a forest has no use for
+    alpha: Any = 1.0
+    max_iter, n_iter_no_change, average = 1, 1, 0
+    tol, validation_fraction, batch_size = 0.0, 0.1, "auto"
+    early_stopping = warm_start = False
+
+    def __init__(
+        self,
+        n_trees: int = 100,
+        *,
+        splits: str = "random",
+        max_features: float | str = "sqrt",
+        min_samples_leaf: int = 1,
+        most_rows: int = 20_000,
+        standardize: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        calibrate: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_trees = n_trees
+        self.splits = splits
+        self.max_features = max_features
+        self.min_samples_leaf = min_samples_leaf
+        self.most_rows = most_rows
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.calibrate = calibrate
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_number("n_trees", self.n_trees, Integral, low=1, open_high=True)
+        check_option("splits", self.splits, _FORESTS)
+        if isinstance(self.max_features, str):
+            check_option("max_features", self.max_features, {"log2", "sqrt"}, " or a part")
+        else:
+            check_number("max_features", self.max_features, Real, low=0, high=1, open_low=True,
+                         hint='or "sqrt" or "log2"')  # fmt: skip
+        check_number("min_samples_leaf", self.min_samples_leaf, Integral, low=1, open_high=True)
+        check_number("most_rows", self.most_rows, Integral, low=1, open_high=True)
+
+    def _stream_refusal(self) -> str:
+        return "partial_fit is not for ForestClassifier: trees must see all rows."
+
+    def _trial(self, rows: Rows) -> Trial:
+        return Trial({}, n_iterations=0, n_calibrating=1)
+
+    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
+        draws = len(rows.y) > self.most_rows
+        forest = _FORESTS[self.splits](
+            self.n_trees,
+            max_features=self.max_features if isinstance(self.max_features, str)
+            else float(self.max_features),
+            min_samples_leaf=self.min_samples_leaf,
+            bootstrap=draws or self.splits == "best",
+            max_samples=self.most_rows if draws else None,
+            n_jobs=self.n_jobs,
+            random_state=int(rng.integers(2**31 - 1)),
+        )  # fmt: skip
+        forest.fit(rows.X, rows.y, rows.weights)
+        return Grown(forest.estimators_, rows, len(self.classes_))
+
+    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
+        raise AttributeError(self._stream_refusal())
+
+    def _coder(self) -> Leaves:
+        return self._learned.leaves
+
+
+class Grown(Procedure):
+    """A forest that is grown already.
+
+    Parameters
+    ----------
+    trees : list of sklearn.tree.DecisionTreeClassifier
+    rows : Rows
+        That it has learned from.
+    n_classes : int
+    """
+
+    products = 0.0
+    gap = 0.0
+
+    def __init__(self, trees: list[Any], rows: Rows, n_classes: int) -> None:
+        self.rows, dtype = rows, rows.X.dtype
+        shares = shares_of(trees, n_classes, dtype)
+        if n_classes == 2:
+            shares = shares[:, 1:] - shares[:, :1]
+        m, s = shares.shape
+        self.model = ForestModels(
+            local_coef=np.broadcast_to(np.zeros((), dtype), (s, m, rows.X.shape[1])),
+            local_intercept=shares.T,  # leaf by leaf in memory
+            intercept=np.zeros(s, dtype),
+            alpha=1.0,
+            leaves=leaves_of(trees, dtype),
+        )
+
+    def iterate(self, *, average: bool) -> float:
+        """Return the share of training rows on which the forest errs."""
+        X, y, weights, _ = self.rows
+        scores = leaf_scores(self.model.leaves, X, self.model.local_intercept)
+        return 1.0 - float(np.average(share_right(winners(scores, False), y), weights=weights))
+
+    def result(self, *, final: bool = False) -> ForestModels:
+        """Return the model."""
+        return self.model
