@@ -1,20 +1,16 @@
 'use strict';
 // A reader of descriptions, written from docs/format.md: `loclin.portable.describe(model).to_dict()` as JSON.
-const NAMED = { inf: Infinity, '-inf': -Infinity, nan: NaN };
-const TEXTS = ['word', 'into', 'by']; // the parts of words that are text
+const NAMED = { inf: Infinity, '-inf': -Infinity, nan: NaN }, TEXTS = ['word', 'into', 'by']; // parts that are text
 const dot = (a, b) => { let t = 0; for (let i = 0; i < a.length; i++) t += a[i] * b[i]; return t; };
 const sum = (a) => a.reduce((t, v) => t + v, 0);
 const argmax = (a) => a.reduce((best, v, i) => (v > a[best] ? i : best), 0);
-const softmax = (u) => {
-  const top = Math.max(...u), e = u.map((v) => Math.exp(v - top)), total = sum(e);
-  return e.map((v) => v / total);
-};
+const shares = (e) => e.map((v) => v / sum(e));
+const softmax = (u) => shares(u.map((v) => Math.exp(v - Math.max(...u))));
 
 // Arrays become nested lists, the names of numbers numbers; words and lists are read part by part.
 function read(v) {
   if (typeof v === 'string') return NAMED[v];
-  if (v === null || typeof v !== 'object') return v;
-  if (Array.isArray(v)) return v.map(read);
+  if (v === null || typeof v !== 'object' || Array.isArray(v)) return v && v.map ? v.map(read) : v;
   if ('word' in v) return Object.fromEntries(Object.entries(v).map(([k, u]) => [k, TEXTS.includes(k) ? u : read(u)]));
   const rows = (flat, size) => Array.from({ length: flat.length / size }, (_, i) => flat.slice(i * size, (i + 1) * size));
   return v.shape.slice(1).reverse().reduce(rows, v.values.map(read));
@@ -26,8 +22,7 @@ function solve(A) { // A w = 1 by Gauss-Jordan with partial pivoting
     const p = M.reduce((best, row, r) => (r > c && Math.abs(row[c]) > Math.abs(M[best][c]) ? r : best), c);
     [M[c], M[p]] = [M[p], M[c]];
     for (let r = 0; r < M.length; r++) {
-      const f = M[r][c] / M[c][c];
-      if (r !== c) M[r] = M[r].map((v, k) => v - f * M[c][k]);
+      if (r !== c) M[r] = M[r].map((v, k, row) => v - (row[c] / M[c][c]) * M[c][k]);
     }
   }
   return M.map((row, r) => row[M.length] / row[r]);
@@ -62,6 +57,14 @@ const coders = {
       if (k >= g) return codes;
     }
   },
+  Leaves({ roots, feature, threshold, left, right }, z) {
+    const codes = new Array(feature.length + roots.length).fill(0);
+    for (let k of roots) {
+      while (k >= 0) k = z[feature[k]] <= threshold[k] ? left[k] : right[k];
+      codes[-1 - k] = 1 / roots.length;
+    }
+    return codes;
+  },
   TangentCodes({ weights, anchors, tangents, scale }, z) {
     const w = coders[weights.word](weights, z), away = anchors.map((v) => v.map((a, i) => z[i] - a));
     return w.flatMap((weight, k) => [scale * weight, ...tangents[k].map((t) => weight * dot(t, away[k]))]);
@@ -94,16 +97,14 @@ function scores({ coder, coef, intercept, bias, root, centre, scale, columns, pi
 
 function decisions(description, rows) {
   if (description.format !== 1) throw new Error('unknown format');
-  const terms = read(description.terms);
-  const two = description.classes.length === 2 && !description.multilabel;
+  const terms = read(description.terms), two = description.classes.length === 2 && !description.multilabel;
   const of = (term, f) => (two && f.length === 2 ? [f[1] - f[0]] : f).map((v) => v * term.factor);
   return rows.map((row) => terms.map((term) => of(term, scores(term, row))).reduce((a, b) => a.map((v, i) => v + b[i])));
 }
 
 function predict(description, rows) {
-  const { classes, multilabel } = description;
-  return decisions(description, rows).map((d) => (multilabel ? classes.filter((_, i) => d[i] > 0)
-    : classes[d.length === 1 ? Number(d[0] > 0) : argmax(d)]));
+  const { classes, multilabel } = description, chosen = (d) => classes[d.length === 1 ? Number(d[0] > 0) : argmax(d)];
+  return decisions(description, rows).map((d) => (multilabel ? classes.filter((_, i) => d[i] > 0) : chosen(d)));
 }
 
 function probabilities(description, rows) {

@@ -74,6 +74,7 @@ MODELS = {
     "l3m": loclin.L3MClassifier(3, n_restarts=1, alpha="scale", max_iter=8, random_state=0),
     "l3m online": loclin.L3MClassifier(3, solver="online", **SHORT),
     "ldkl": loclin.LDKLClassifier(2, **SHORT),
+    "forest": loclin.ForestClassifier(5, random_state=0),
     "ldkl root": loclin.LDKLClassifier(0, **SHORT),
     "lmkl": loclin.LMKLClassifier(4, **SHORT),
     "csvm": loclin.CSVMClassifier(4, alpha="scale", random_state=0),

@@ -27,6 +27,7 @@ from loclin.ensemble.members import (
     Members,
     beside_pieces,
     fitted_alike,
+    is_forest,
     mean_scores,
     terms_of,
     weights_of,
@@ -150,7 +151,11 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     then too sure. Lower `n_folds`, or trust the labels only.
 
     On a stream (`partial_fit`) every member learns all rows, each in an order of its own; kinds
-    count the same, and units and temperature come from rows before they are learned.
+    count the same, and units and temperature come from rows before they are learned. Where a stream
+    goes on from a fit, forests stay as they are.
+
+    A forest's models are constants. Of its members each is one model here: a constant of 1, whose
+    code in `local_weights` is the forest's score.
 
     References
     ----------
@@ -291,7 +296,10 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
             rows, labels, weights = rows[kept], labels[kept], weights[kept]
         folds = folds_of(labels, len(self.classes_), self.n_folds, seed)
         weighed = bool((folds >= 0).any())
-        kinds = kinds_of(self.estimators, rows, weights if weighed else None, seed)
+        kinds = kinds_of(
+            self.estimators, rows, weights if weighed else None, len(self.classes_), self.n_folds,
+            seed,
+        )  # fmt: skip
         jobs = [(fold, kind) for fold in range(self.n_folds) for kind in range(len(kinds))]
         context = self._init_callback_context(max_subtasks=len(jobs), sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self)
@@ -370,8 +378,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         if not len(labels):
             return self
         if first:
-            kinds = kinds_of(self.estimators, rows, None)
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            n_classes = len(self.classes_)
+            kinds = kinds_of(self.estimators, rows, None, n_classes, self.n_folds, seed)
             as_given = not self.standardize and self.estimators is None
             self.members_ = [
                 unfitted_member(one, kind, fold, seed, self.classes_, as_given=as_given)
@@ -389,6 +398,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
             )  # fmt: skip
 
         def learn(member: Any) -> Any:
+            if not first and is_forest(member):  # it stays as it was fitted
+                return member
             member = clone_with_state(member)
             order = member._generator().permutation(len(labels))
             given = None if sample_weight is None else weights[order]

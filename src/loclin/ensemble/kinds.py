@@ -12,16 +12,22 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from loclin.codings import OrthogonalCoding
-from loclin.engine.data import Floats, Labels, Matrix
+from loclin.engine.data import Floats, Labels, Matrix, is_sparse
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.columns import has_frozen
 from loclin.fitting.rows import near_one, without_tiny
 from loclin.fitting.targets import class_weights
+from loclin.forest import ForestClassifier
+from loclin.l3m import L3MClassifier
 from loclin.llsvm import LLSVMClassifier
 from loclin.ml3 import ML3Classifier
 from loclin.sapl import SAPLClassifier
 
-_MOST_FEATURES = 2000  # of the kinds with planes, whose codes are dense
+_MOST_FEATURES = 2000  # of the kinds with planes, whose codes are dense, and of forests
+_FEW_ROWS = 1000  # fewer: a nearly linear kind; from here on a forest (docs/notes/pieces.md)
+_MOST_NEARLY_LINEAR = 200  # features
+_TREES = 40  # of a member
+_MOST_NUMBERS = 2**27  # that the leaves of all trees say, at most
 
 
 def check_kinds(estimators: Any) -> None:
@@ -83,12 +89,14 @@ def counted(
     return found[0]
 
 
-def kinds_of(estimators: Any, rows: Matrix, weights: Floats | None, seed: int = 0) -> list[Any]:
+def kinds_of(
+    estimators: Any, rows: Matrix, weights: Floats | None, n_classes: int, n_folds: int, seed: int
+) -> list[Any]:
     """Return the kinds that are given, or those that suit the rows.
 
-    Planes help on some sets and are poor alone on others, so that they are for shares that are
-    chosen, not for kinds that all count the same. They know no labels: those of all rows serve all
-    members, which can then be merged.
+    Planes, forests and nearly linear models help on some sets and are poor alone on others, so that
+    they are for shares that are chosen, not for kinds that all count the same. Planes know no
+    labels: those of all rows serve all members, which can then be merged.
 
     Parameters
     ----------
@@ -96,7 +104,7 @@ def kinds_of(estimators: Any, rows: Matrix, weights: Floats | None, seed: int = 
     rows : {ndarray, csr} of shape (n, d)
     weights : ndarray of shape (n,) or None
         Of the rows; None where all kinds count the same.
-    seed : int, default=0
+    n_classes, n_folds, seed : int
     """
     if estimators is not None:
         return list(estimators)
@@ -110,6 +118,12 @@ def kinds_of(estimators: Any, rows: Matrix, weights: Floats | None, seed: int = 
             LLSVMClassifier(FrozenEstimator(coding), bias="both", metric=None)
             for coding in (unit_length, published)
         ]
+        n, d = seen.shape
+        of_leaves = min(n, ForestClassifier().most_rows) * n_classes * n_folds * _TREES
+        if n < _FEW_ROWS and d <= _MOST_NEARLY_LINEAR:
+            kinds.append(L3MClassifier())
+        elif n >= _FEW_ROWS and not is_sparse(rows) and of_leaves <= _MOST_NUMBERS:
+            kinds.append(ForestClassifier(_TREES))
     return kinds
 
 

@@ -18,6 +18,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.consistent import missing, wrong_with_classes
 from loclin.fitting.features import FeatureMap
 from loclin.fitting.probability import StreamedTemperature
+from loclin.forest import ForestClassifier
 from loclin.portable.words import Term
 
 Kinds: TypeAlias = list[list[Any]]  # fitted members, kind by kind
@@ -53,7 +54,7 @@ class Members:
 
     def _side_by_side(self, name: str) -> list[Floats]:
         check_is_fitted(self, "members_")
-        return [self._by_scorer(getattr(member, name)) for member, _ in self._factors()]
+        return [self._by_scorer(_models_of(member, name)) for member, _ in self._factors()]
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         if not hasattr(self, "members_"):
@@ -72,6 +73,20 @@ class Members:
             if told != (sizes["f"], sizes["c"], members[0].local_coef_.dtype):
                 return "members_ are not of the same features, classes and precision"
         return wrong_with_classes(self, sizes, False)
+
+
+def is_forest(member: Any) -> bool:
+    """Tell whether a member's models are constants of leaves."""
+    return isinstance(member, ForestClassifier)
+
+
+def _models_of(member: Any, name: str) -> Floats:
+    """Return models of a member, or their intercepts; of a forest one, a constant of 1."""
+    if not is_forest(member):
+        return np.asarray(getattr(member, name))
+    s, _, d = member.local_coef_.shape
+    dtype = member.local_coef_.dtype
+    return np.zeros((s, 1, d), dtype) if name == "local_coef_" else np.ones((s, 1), dtype)
 
 
 def factors_of(
@@ -123,7 +138,10 @@ def weights_of(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int) 
     """Return the codes of members side by side, times their factors: (n, n_classes, m)."""
     codes = []
     for member, factor in factors:
-        of_member: Any = member.local_weights(rows)
+        if is_forest(member):
+            of_member: Any = member._scores_of_rows(rows)[:, :, None]
+        else:
+            of_member = member.local_weights(rows)
         of_member = of_member.toarray() if is_sparse(of_member) else of_member
         of_member = of_member[:, None, :] if of_member.ndim == 2 else of_member
         n, _, m = of_member.shape

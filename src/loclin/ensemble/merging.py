@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from loclin.engine.data import Floats
+from loclin.ensemble.members import is_forest
+from loclin.forest.trees import joined
 
 _MODELS = "local_coef", "local_intercept", "intercept"
 
@@ -24,6 +26,8 @@ def merged(members: list[Any]) -> list[Any]:
         Fitted, of one kind.
     """
     first = members[0]
+    if all(is_forest(one) and _sees_rows_as_given(one) for one in members):
+        return [_one_forest(members)]
     coding = getattr(first, "coding_", None)
     if coding is None or any(one.coding_ is not coding for one in members):
         return members
@@ -34,6 +38,17 @@ def merged(members: list[Any]) -> list[Any]:
     }
     one._learned = replace(first._learned, **parts)
     return [one]
+
+
+def _sees_rows_as_given(member: Any) -> bool:
+    return member._features.is_raw and member._features.columns is None
+
+
+def _one_forest(members: list[Any]) -> Any:
+    """Return a forest of all trees of forests that are as large."""
+    one, found = copy(members[0]), [member._learned for member in members]
+    one._learned = joined(found)
+    return one
 
 
 def _mean(parts: list[Floats]) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,23 +10,16 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from loclin.engine.data import Rows
 from loclin.engine.leaves import leaf_scores
-from loclin.engine.procedure import LocalModels, Procedure, StreamProcedure
+from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.scores import winners
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.targets import share_right
 from loclin.fitting.trials import Trial
-from loclin.forest.trees import leaves_of, shares_of
+from loclin.forest.trees import ForestModels, leaves_of, shares_of
 from loclin.portable.words import Leaves
 
 _FORESTS = {"random": ExtraTreesClassifier, "best": RandomForestClassifier}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ForestModels(LocalModels):
-    """What the leaves say, and the trees that lead to them."""
-
-    leaves: Leaves
 
 
 class ForestClassifier(LocallyLinearClassifier):
@@ -173,7 +165,7 @@ class ForestClassifier(LocallyLinearClassifier):
             random_state=int(rng.integers(2**31 - 1)),
         )  # fmt: skip
         forest.fit(rows.X, rows.y, rows.weights)
-        return Grown(forest.estimators_, rows, len(self.classes_))
+        return Grown(forest, rows, len(self.classes_))
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
         raise AttributeError(self._stream_refusal())
@@ -187,7 +179,8 @@ class Grown(Procedure):
 
     Parameters
     ----------
-    trees : list of sklearn.tree.DecisionTreeClassifier
+    forest : ExtraTreesClassifier or RandomForestClassifier
+        Fitted to places of the classes.
     rows : Rows
         That it has learned from.
     n_classes : int
@@ -196,9 +189,9 @@ class Grown(Procedure):
     products = 0.0
     gap = 0.0
 
-    def __init__(self, trees: list[Any], rows: Rows, n_classes: int) -> None:
-        self.rows, dtype = rows, rows.X.dtype
-        shares = shares_of(trees, n_classes, dtype)
+    def __init__(self, forest: Any, rows: Rows, n_classes: int) -> None:
+        self.rows, dtype, trees = rows, rows.X.dtype, forest.estimators_
+        shares = shares_of(trees, forest.classes_, n_classes, dtype)
         if n_classes == 2:
             shares = shares[:, 1:] - shares[:, :1]
         m, s = shares.shape

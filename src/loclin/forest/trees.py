@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from loclin.engine.data import Floats
+from loclin.engine.procedure import LocalModels
 from loclin.portable.words import Leaves
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForestModels(LocalModels):
+    """What the leaves say, and the trees that lead to them."""
+
+    leaves: Leaves
 
 
 def leaves_of(trees: Sequence[Any], dtype: DTypeLike) -> Leaves:
@@ -44,21 +53,46 @@ def leaves_of(trees: Sequence[Any], dtype: DTypeLike) -> Leaves:
     return Leaves(roots, feature, below, left, right)
 
 
-def shares_of(trees: Sequence[Any], n_classes: int, dtype: DTypeLike) -> Floats:
+def shares_of(
+    trees: Sequence[Any], places: NDArray[np.intp], n_classes: int, dtype: DTypeLike
+) -> Floats:
     """Return the share of each class among the rows of each leaf, (m, n_classes).
 
     Parameters
     ----------
     trees : list of sklearn.tree.DecisionTreeClassifier
-        Fitted to labels 0 .. n_classes - 1, of which some may not occur.
+        Fitted.
+    places : ndarray of int
+        Of the classes that occur in their rows, among all.
     n_classes : int
     dtype : dtype
     """
     found = []
     for one in trees:
-        tree = one.tree_
-        counts = tree.value[tree.children_left < 0, 0]
+        counts = one.tree_.value[one.tree_.children_left < 0, 0]
         shares = np.zeros((len(counts), n_classes), dtype)
-        shares[:, one.classes_.astype(np.intp)] = counts / counts.sum(axis=1, keepdims=True)
+        shares[:, places] = counts / counts.sum(axis=1, keepdims=True)
         found.append(shares)
     return np.concatenate(found)
+
+
+def joined(forests: Sequence[ForestModels]) -> ForestModels:
+    """Return all trees of forests, which have as many each: its scores are the mean of theirs."""
+    parts, n_inner, n_leaves = [], 0, 0
+    for one in forests:
+        found = one.leaves
+        nodes = (found.roots, found.left, found.right)
+        roots, left, right = (np.where(k < 0, k - n_leaves, k + n_inner) for k in nodes)
+        parts.append((roots, found.feature, found.threshold, left, right))
+        n_inner += len(found.feature)
+        n_leaves += one.local_intercept.shape[1]
+    first = forests[0]
+    by_leaf = np.concatenate([one.local_intercept.T for one in forests])
+    zero = np.zeros((), by_leaf.dtype)
+    s, _, d = first.local_coef.shape
+    return replace(
+        first,
+        local_coef=np.broadcast_to(zero, (s, n_leaves, d)),
+        local_intercept=by_leaf.T,
+        leaves=Leaves(*map(np.concatenate, zip(*parts, strict=True))),
+    )
