@@ -22,7 +22,7 @@ from loclin import (
     SAPLClassifier,
 )
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
-from loclin.ensemble.selection import select
+from loclin.ensemble.selection import folds_of, select
 from loclin.fitting.probability import log_losses
 from tests.checks import mark_slow, of_single_precision
 
@@ -356,6 +356,24 @@ def test_rare_classes_are_never_left_out():
     )
     assert all(len(one.classes_) == 3 for one in model.members_)
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_rows_of_rare_classes_are_in_no_fold_and_others_are():
+    labels = np.array([0] * 20 + [1] * 20 + [2] * 2)
+    folds = folds_of(labels, 5, 0)
+    np.testing.assert_array_equal(folds == -1, labels == 2)
+    assert (folds_of(np.repeat(np.arange(10), 2), 5, 0) == -1).all()  # all are rare
+    assert (folds_of(np.array([0] * 20 + [1] * 2), 5, 0) == -1).all()  # one class is left
+
+
+def test_members_have_the_pieces_that_the_first_of_their_kind_chose():
+    X = np.random.default_rng(0).uniform(size=(200, 2))
+    y = np.floor(5 * X[:, 0]).astype(int) % 2  # bends that few models have not
+    kinds = [ML3Classifier(2, max_iter=10), ML3Classifier(2, max_iter=10, pieces=None)]
+    model = LocallyLinearEnsemble(kinds, n_folds=3, random_state=0).fit(X, y)
+    parameters = [member.pieces for member in model.members_]
+    assert parameters == ["auto", 8, 8, None, None, None]
+    assert [member.pieces_ is None for member in model.members_] == [False] * 3 + [True] * 3
 
 
 def test_rows_of_weight_zero_are_not_there():

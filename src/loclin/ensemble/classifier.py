@@ -22,6 +22,7 @@ from loclin.ensemble.kinds import (
     kinds_of,
     know_units,
     unfitted_member,
+    with_choices_of,
 )
 from loclin.ensemble.members import (
     Members,
@@ -83,11 +84,14 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     estimators : list of classifiers or None, default=None
         Kinds, unfitted classifiers of this package for one label a row; not changed. None stands
         for ``ML3Classifier()``, ``SAPLClassifier()`` and two of ``LLSVMClassifier(coding,
-        bias="both", metric=None)`` with planes of all rows, frozen: ``OrthogonalCoding("auto",
-        whiten=False, norm="l2")``, whose scores are quadratic over the length of the row, and
-        ``OrthogonalCoding("auto")``, the paper's codes. A kind that does not help gets no share.
-        Planes are left out with more than 2,000 features, where they fit long, and where all kinds
-        count the same: on a stream, and where a class has fewer rows than there are folds.
+        bias="both", metric=None)`` with planes: ``OrthogonalCoding("auto", whiten=False,
+        norm="l2")`` of all rows, frozen, whose scores are quadratic over the length of the row; and
+        ``OrthogonalCoding("auto")``, the paper's codes. To these comes ``ForestClassifier(40)`` where
+        1,000 dense rows or more tell what boxes are worth. With fewer rows, of 200 features at
+        most, it is ``L3MClassifier(solver="online")``, which may be nearly linear. A kind that does
+        not help gets no share. ML3 and SAPL are alone with more than 2,000 features, where planes
+        fit long, and where all kinds count the same: on a stream, and where most rows are of
+        classes with fewer rows than there are folds.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     standardize : bool, default=True
@@ -146,9 +150,11 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
 
     Notes
     -----
-    If a class has fewer rows than `n_folds`, no rows are held out: every member sees all rows, all
-    kinds count the same, and the temperature is that of the rows learned from. Probabilities are
-    then too sure. Lower `n_folds`, or trust the labels only.
+    Rows of a class that has fewer of them than `n_folds` are never held out: every member learns
+    from them, and the others tell shares and temperature. If such rows are the most, or one class
+    alone has more, no rows are held out: all kinds count the same, and the temperature is that of
+    the rows learned from. Probabilities are then too sure. Lower `n_folds`, or trust the labels
+    only.
 
     On a stream (`partial_fit`) every member learns all rows, each in an order of its own; kinds
     count the same, and units and temperature come from rows before they are learned. Where a stream
@@ -294,7 +300,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
             kept = np.ones(len(labels), bool)
             kept[watched.origin] = False
             rows, labels, weights = rows[kept], labels[kept], weights[kept]
-        folds = folds_of(labels, len(self.classes_), self.n_folds, seed)
+        folds = folds_of(labels, self.n_folds, seed)
         weighed = bool((folds >= 0).any())
         kinds = kinds_of(
             self.estimators, rows, weights if weighed else None, len(self.classes_), self.n_folds,
@@ -322,10 +328,14 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
                 print(f"{type(self).__name__}: {type(member).__name__} {fold + 1}/{self.n_folds}")
             return member
 
+        first, others = jobs[: len(kinds)], jobs[len(kinds) :]
+        members = side_by_side(fit_member, first, self.n_jobs)
+        kinds = [with_choices_of(one, kind) for one, kind in zip(members, kinds, strict=True)]
+        self.validation_losses_ = []
         if self.early_stopping:
-            members, self.validation_losses_ = self._until_enough(fit_member, jobs, watched)
+            self._add_until_enough(members, fit_member, others, watched)
         else:
-            members, self.validation_losses_ = side_by_side(fit_member, jobs, self.n_jobs), []
+            members += side_by_side(fit_member, others, self.n_jobs)
         by_kind = [members[kind :: len(kinds)] for kind in range(len(kinds))]
         self._take(weighing_by(by_kind, rows, labels, weights, folds, len(self.classes_)))
         by_kind = [merged(members) for members in by_kind]
@@ -490,25 +500,23 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         check_n_jobs(self.n_jobs)
         check_kinds(self.estimators)
 
-    def _until_enough(
-        self, fit_member: Callable[..., Any], jobs: list[Any], watched: Rows
-    ) -> tuple[list[Any], list[float]]:
-        """Fit members of each kind until the log loss of their mean score falls no longer."""
-        members: list[Any] = []
-        losses: list[float] = []
-        total: Any = 0.0
-        n_kinds = len(jobs) // self.n_folds
-        for first in range(0, len(jobs), n_kinds):
-            added = side_by_side(fit_member, jobs[first : first + n_kinds], self.n_jobs)
-            members += added
+    def _add_until_enough(
+        self, members: list[Any], fit_member: Callable[..., Any], jobs: list[Any], watched: Rows
+    ) -> None:
+        """Add members of each kind until the log loss of their mean score falls no longer."""
+        losses, total, n_kinds = self.validation_losses_, np.zeros(()), len(members)
+        added = members
+        while True:
             for member in added:
                 decisions = member.decision_function(watched.X)
                 total = total + decisions / (spread(decisions) or 1.0)
             losses.append(float(log_losses(total, watched.y, watched.weights).sum()))
             before = losses[: -self.n_iter_no_change]
-            if before and min(losses) > (1 - self.tol) * min(before):
-                break
-        return members, losses
+            if not jobs or (before and min(losses) > (1 - self.tol) * min(before)):
+                return
+            added = side_by_side(fit_member, jobs[:n_kinds], self.n_jobs)
+            members += added
+            jobs = jobs[n_kinds:]
 
     def _take(self, known: Weighing) -> None:
         """Publish how much the kinds count."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from loclin.codings import OrthogonalCoding
 from loclin.engine.data import Floats, Labels, Matrix, is_sparse
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.columns import has_frozen
+from loclin.fitting.pieces import N_PIECES
 from loclin.fitting.rows import near_one, without_tiny
 from loclin.fitting.targets import class_weights
 from loclin.forest import ForestClassifier
@@ -96,7 +96,8 @@ def kinds_of(
 
     Planes, forests and nearly linear models help on some sets and are poor alone on others, so that
     they are for shares that are chosen, not for kinds that all count the same. Planes know no
-    labels: those of all rows serve all members, which can then be merged.
+    labels: those of all rows serve all members, which can then be merged. The others' are each
+    member's own, as they may be planes of features in pieces.
 
     Parameters
     ----------
@@ -112,16 +113,12 @@ def kinds_of(
     if weights is not None and rows.shape[1] <= _MOST_FEATURES:
         seen: Any = rows if (weights > 0).all() else rows[weights > 0]
         unit_length = OrthogonalCoding("auto", random_state=seed, whiten=False, norm="l2")
-        unit_length.fit(seen)
-        published = copy(unit_length).set_params(whiten=True, norm="l1")  # on the same planes
-        kinds += [
-            LLSVMClassifier(FrozenEstimator(coding), bias="both", metric=None)
-            for coding in (unit_length, published)
-        ]
+        codings = FrozenEstimator(unit_length.fit(seen)), OrthogonalCoding("auto")
+        kinds += [LLSVMClassifier(coding, bias="both", metric=None) for coding in codings]
         n, d = seen.shape
         of_leaves = min(n, ForestClassifier().most_rows) * n_classes * n_folds * _TREES
         if n < _FEW_ROWS and d <= _MOST_NEARLY_LINEAR:
-            kinds.append(L3MClassifier())
+            kinds.append(L3MClassifier(solver="online"))
         elif n >= _FEW_ROWS and not is_sparse(rows) and of_leaves <= _MOST_NUMBERS:
             kinds.append(ForestClassifier(_TREES))
     return kinds
@@ -154,6 +151,13 @@ def unfitted_member(
         own = np.random.default_rng([seed, number, fold])
         member.set_params(random_state=int(own.integers(2**31 - 1)))
     return member.set_params(calibrate=False)
+
+
+def with_choices_of(member: Any, kind: Any) -> Any:
+    """Return a kind whose members have pieces where the first of them chose to have some."""
+    if kind.pieces != "auto":
+        return kind
+    return clone(kind).set_params(pieces=None if member.pieces_ is None else N_PIECES)
 
 
 def clone_with_state(member: Any) -> Any:

@@ -16,12 +16,16 @@ _MOST_ROWS = 4000
 _LEAST_GAIN = 1e-4  # of the log loss, relatively, for a step more
 
 
-def folds_of(labels: Labels, n_classes: int, n_folds: int, seed: int) -> NDArray[np.intp]:
-    """Return the fold that leaves each row out; none (-1) the rows of classes with few."""
+def folds_of(labels: Labels, n_folds: int, seed: int) -> NDArray[np.intp]:
+    """Return the fold that leaves each row out; none (-1) the rows of classes with few.
+
+    All members learn from those. Where they are the most, or one class alone is left, no row is
+    left out: the others would tell little.
+    """
     folds = np.full(len(labels), -1)
     common = np.flatnonzero(np.bincount(labels)[labels] >= n_folds)
-    if len(np.unique(labels[common])) < n_classes:
-        return folds  # scores of rows of some classes alone tell nothing
+    if 2 * len(common) < len(labels) or len(np.unique(labels[common])) < 2:
+        return folds
     split = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     for fold, (_, out) in enumerate(split.split(common, labels[common])):
         folds[common[out]] = fold

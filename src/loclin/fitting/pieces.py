@@ -22,7 +22,7 @@ from loclin.fitting.probability import few_of
 from loclin.fitting.rows import part_of
 from loclin.portable.words import Pieces
 
-_PIECES = 8  # of a feature, where their number is not given (docs/notes/pieces.md)
+N_PIECES = 8  # of a feature, where their number is not given (docs/notes/pieces.md)
 _ROWS = 20_000  # that tell knots
 _ULPS = 16  # of a feature's largest value, that a piece is wide at least
 _MOST_FEATURES = 128  # of "auto": pixels and embeddings gain little, and would cost much
@@ -133,9 +133,9 @@ def chosen_features(model: Any, rows: Rows, plain: FeatureMap) -> FeatureMap:
         return plain if found is None else _with(rows, found, plain)
     seed = model._seed()
     parts = [] if rows.y.ndim == 2 else list(splits(rows.y, seed))
-    if not parts or rows.X.size * (1 + _PIECES) > _MOST_NUMBERS:
+    if not parts or rows.X.size * (1 + N_PIECES) > _MOST_NUMBERS:
         return plain
-    found = pieces_of(rows, _PIECES)
+    found = pieces_of(rows, N_PIECES)
     return plain if found is None else _best(model, rows, [plain, _with(rows, found, plain)],
                                              parts, seed)  # fmt: skip
 
