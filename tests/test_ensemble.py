@@ -59,6 +59,15 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+@pytest.fixture
+def all_count(monkeypatch):
+    """Let all kinds have the same share, so that the members of all are kept."""
+    monkeypatch.setattr(
+        "loclin.ensemble.weighing.select",
+        lambda parts, y, weights: np.ones(len(parts)) / len(parts),
+    )
+
+
 def test_planes_tell_spheres():
     """One of the default kinds has quadratic scores; it gets a share where it helps."""
     X, y = make_gaussian_quantiles(n_samples=1200, n_features=10, n_classes=2, random_state=0)
@@ -71,6 +80,16 @@ def test_planes_tell_spheres():
         model = LocallyLinearEnsemble(kinds, n_folds=2, random_state=0, standardize=False).fit(X, y)
         errors[name] = 1 - model.score(X_new, y_new)
     assert errors["default"] < 0.8 * errors["without planes"]
+
+
+def test_members_of_kinds_without_a_share_are_not_kept(monkeypatch):
+    X, y = problem(2)
+    monkeypatch.setattr("loclin.ensemble.weighing.select", lambda *_: np.array([1.0, 0.0]))
+    kinds = [SAPLClassifier(8, 3, **SHORT), ML3Classifier(1, **SHORT)]
+    model = LocallyLinearEnsemble(kinds, n_folds=3, random_state=0).fit(X, y)
+    assert [type(one) for one in model.members_] == [SAPLClassifier] * 3
+    model.partial_fit(X, y)
+    assert model.score(X, y) > 0.8
 
 
 @pytest.mark.parametrize(("n_features", "n_kinds"), [(2000, 4), (2001, 2)])
@@ -87,7 +106,7 @@ def test_many_features_leave_the_planes_out(n_features, n_kinds):
 @each("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 @each("kind", KINDS)
 @each("n_classes", [2, 4])
-def test_scores_are_the_mean_of_the_members(n_classes, kind, dtype):
+def test_scores_are_the_mean_of_the_members(all_count, n_classes, kind, dtype):
     X, y = problem(n_classes)
     X = X.astype(dtype)
     model = LocallyLinearEnsemble(MEMBERS, n_folds=3, random_state=0, standardize=False).fit(
@@ -119,7 +138,9 @@ def test_scores_are_the_mean_of_the_members(n_classes, kind, dtype):
 
 @each("kind", KINDS)
 @each("n_classes", [2, 4])
-def test_members_that_share_their_codes_are_merged(monkeypatch, tmp_path, n_classes, kind):
+def test_members_that_share_their_codes_are_merged(
+    all_count, monkeypatch, tmp_path, n_classes, kind
+):
     X, y = problem(n_classes)
     coding = FrozenEstimator(OrthogonalCoding(3).fit(X))
     kinds = [LLSVMClassifier(coding, bias="both", **SHORT, standardize=False), MEMBERS[2]]
@@ -147,7 +168,7 @@ def test_members_that_share_their_codes_are_merged(monkeypatch, tmp_path, n_clas
 
 
 @each("weights", ["linear", "constant"])
-def test_members_are_merged_after_early_stopping(monkeypatch, weights):
+def test_members_are_merged_after_early_stopping(all_count, monkeypatch, weights):
     X, y = problem(2)
     coding = FrozenEstimator(OrthogonalCoding(3).fit(X))
     kinds = [
@@ -168,12 +189,13 @@ def test_members_are_merged_after_early_stopping(monkeypatch, weights):
     np.testing.assert_array_equal(apart.decision_function(X), decision)
 
 
-def test_the_planes_of_rows_of_weight_zero_are_not_learned():
+def test_the_planes_of_rows_of_weight_zero_are_not_learned(all_count):
     X, y = problem(2)
     weights = np.where(np.arange(300) % 3, 1.0, 0.0)
     model = LocallyLinearEnsemble(n_folds=2, random_state=0, standardize=False).fit(X, y, weights)
     seen = OrthogonalCoding("auto").fit(X[weights > 0])
-    np.testing.assert_allclose(model.members_[-1].coding_.planes_, seen.planes_)
+    planes = model._by_kind()[2][0].coding_.planes_
+    np.testing.assert_allclose(planes, seen.planes_)
 
 
 def test_each_member_leaves_a_fold_out(monkeypatch):
@@ -366,7 +388,7 @@ def test_rows_of_rare_classes_are_in_no_fold_and_others_are():
     assert (folds_of(np.array([0] * 20 + [1] * 2), 5, 0) == -1).all()  # one class is left
 
 
-def test_members_have_the_pieces_that_the_first_of_their_kind_chose():
+def test_members_have_the_pieces_that_the_first_of_their_kind_chose(all_count):
     X = np.random.default_rng(0).uniform(size=(200, 2))
     y = np.floor(5 * X[:, 0]).astype(int) % 2  # bends that few models have not
     kinds = [ML3Classifier(2, max_iter=10), ML3Classifier(2, max_iter=10, pieces=None)]

@@ -69,7 +69,7 @@ def test_rows_far_away_get_probabilities_without_a_warning(kind, layout):
 
 
 @each("layout", DENSE_AND_SPARSE)
-@each("kind", [kind for kind in KINDS if hasattr(kind, "partial_fit")])
+@each("kind", [kind for kind in KINDS if hasattr(kind(), "partial_fit")])
 def test_a_stream_goes_on_from_its_file(kind, layout, tmp_path):
     rows = LAYOUTS[layout](X)
     model = make(kind, **{"solver": "online"} if kind is loclin.L3MClassifier else {})

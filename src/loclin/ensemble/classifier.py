@@ -86,12 +86,12 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         for ``ML3Classifier()``, ``SAPLClassifier()`` and two of ``LLSVMClassifier(coding,
         bias="both", metric=None)`` with planes: ``OrthogonalCoding("auto", whiten=False,
         norm="l2")`` of all rows, frozen, whose scores are quadratic over the length of the row; and
-        ``OrthogonalCoding("auto")``, the paper's codes. To these comes ``ForestClassifier(40)`` where
-        1,000 dense rows or more tell what boxes are worth. With fewer rows, of 200 features at
-        most, it is ``L3MClassifier(solver="online")``, which may be nearly linear. A kind that does
-        not help gets no share. ML3 and SAPL are alone with more than 2,000 features, where planes
-        fit long, and where all kinds count the same: on a stream, and where most rows are of
-        classes with fewer rows than there are folds.
+        ``OrthogonalCoding("auto")``, the paper's codes. To these comes ``ForestClassifier(40)``
+        where 1,000 dense rows or more tell what boxes are worth. With fewer rows, of 200 features
+        at most, it is ``L3MClassifier(solver="online")``, which may be nearly linear. A kind that
+        does not help gets no share, and its members are not kept. ML3 and SAPL are alone with more
+        than 2,000 features, where planes fit long, and where all kinds count the same: on a stream,
+        and where most rows are of classes with fewer rows than there are folds.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     standardize : bool, default=True
@@ -124,7 +124,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     members_ : list of classifiers
-        Fitted, kind by kind: as many of each, or one where its members are merged.
+        Fitted, kind by kind: as many of each, one where its members are merged, and none where the
+        kind has no share.
     shares_ : ndarray of shape (n_kinds,)
         How much each kind counts; they sum to one.
     units_ : ndarray of shape (n_kinds,)
@@ -295,17 +296,15 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         self._features = standardized(every) if standardizes else PLAIN
         rows = self._features.of_matrix(rows)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        watched = None
         if self.early_stopping:
             _, watched = hold_out(every._replace(X=rows), self.validation_fraction, seed)
             kept = np.ones(len(labels), bool)
             kept[watched.origin] = False
             rows, labels, weights = rows[kept], labels[kept], weights[kept]
         folds = folds_of(labels, self.n_folds, seed)
-        weighed = bool((folds >= 0).any())
-        kinds = kinds_of(
-            self.estimators, rows, weights if weighed else None, len(self.classes_), self.n_folds,
-            seed,
-        )  # fmt: skip
+        n_classes, told = len(self.classes_), weights if (folds >= 0).any() else None
+        kinds = kinds_of(self.estimators, rows, told, n_classes, self.n_folds, seed)
         jobs = [(fold, kind) for fold in range(self.n_folds) for kind in range(len(kinds))]
         context = self._init_callback_context(max_subtasks=len(jobs), sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self)
@@ -328,17 +327,15 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
                 print(f"{type(self).__name__}: {type(member).__name__} {fold + 1}/{self.n_folds}")
             return member
 
-        first, others = jobs[: len(kinds)], jobs[len(kinds) :]
-        members = side_by_side(fit_member, first, self.n_jobs)
-        kinds = [with_choices_of(one, kind) for one, kind in zip(members, kinds, strict=True)]
-        self.validation_losses_ = []
-        if self.early_stopping:
-            self._add_until_enough(members, fit_member, others, watched)
-        else:
-            members += side_by_side(fit_member, others, self.n_jobs)
+        members = side_by_side(fit_member, jobs[: len(kinds)], self.n_jobs)
+        kinds[:] = map(with_choices_of, members, kinds)
+        self._add_members(members, fit_member, jobs[len(kinds) :], watched)
         by_kind = [members[kind :: len(kinds)] for kind in range(len(kinds))]
-        self._take(weighing_by(by_kind, rows, labels, weights, folds, len(self.classes_)))
-        by_kind = [merged(members) for members in by_kind]
+        self._take(weighing_by(by_kind, rows, labels, weights, folds, n_classes))
+        by_kind = [
+            merged(members) if share > 0 else []
+            for members, share in zip(by_kind, self.shares_, strict=True)
+        ]
         self._n_each = [len(members) for members in by_kind]
         self.members_ = [member for members in by_kind for member in members]
         self._streamed, self._n_seen = StreamedTemperature(), len(labels)
@@ -500,12 +497,16 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         check_n_jobs(self.n_jobs)
         check_kinds(self.estimators)
 
-    def _add_until_enough(
-        self, members: list[Any], fit_member: Callable[..., Any], jobs: list[Any], watched: Rows
-    ) -> None:
-        """Add members of each kind until the log loss of their mean score falls no longer."""
-        losses, total, n_kinds = self.validation_losses_, np.zeros(()), len(members)
-        added = members
+    def _add_members(
+        self, members: list[Any], fit_member: Callable[..., Any], jobs: list[Any],
+        watched: Rows | None,
+    ) -> None:  # fmt: skip
+        """Add to one member of each kind the others, or those until their log loss levels off."""
+        self.validation_losses_ = losses = []
+        if watched is None:
+            members += side_by_side(fit_member, jobs, self.n_jobs)
+            return
+        total, n_kinds, added = np.zeros(()), len(members), members
         while True:
             for member in added:
                 decisions = member.decision_function(watched.X)

@@ -64,7 +64,11 @@ class Members:
             return lacks
         members, n_kinds = self.members_, sizes["k"]
         numbers = self._n_each or [len(members) // n_kinds] * n_kinds
-        if len(numbers) != n_kinds or sum(numbers) != len(members) or min(numbers) < 1:
+        if (
+            len(numbers) != n_kinds
+            or sum(numbers) != len(members)
+            or any(n < (share > 0) for n, share in zip(numbers, self.shares_, strict=True))
+        ):
             return f"members_ are {len(members)}, but there should be {numbers} of each kind"
         for one in members:
             if not (isinstance(one, LocallyLinearClassifier) and one._is_fitted()):

@@ -83,10 +83,10 @@ def weighing_by(
 
 
 def units_by(kinds: Kinds, X: Matrix) -> NDArray[np.float64]:
-    """Return the spread of the kinds' scores on some of the rows."""
+    """Return the spread of the kinds' scores on some of the rows; 1 of a kind without members."""
     few = X[:: -(-X.shape[0] // _MOST_SCORED)]
     return np.array([
-        np.mean([spread(member.decision_function(few)) or 1.0 for member in members])
+        np.mean([spread(member.decision_function(few)) or 1.0 for member in members] or [1.0])
         for members in kinds
     ])  # fmt: skip
 

@@ -228,7 +228,7 @@ def _check_leaves(coder: Leaves, m: int, d: int) -> None:
     _check_array("feature of the trees", coder.feature, (g,), kinds="iu")
     _check_array("threshold of the trees", coder.threshold, (g,))
     if not t or g + t != m:
-        raise ValueError(f"{t} trees with {g} inner nodes have no {m} leaves")
+        raise ValueError(f"{t} trees with {g} inner nodes give no {m} leaves")
     if g and not 0 <= coder.feature.min() <= coder.feature.max() < d:
         raise ValueError(f"feature of the trees should be places among {d} features")
     for name in ("left", "right"):
