@@ -57,10 +57,10 @@ const coders = {
       if (k >= g) return codes;
     }
   },
-  Leaves({ roots, feature, threshold, left, right }, z) {
+  Leaves({ roots, feature, threshold, children }, z) {
     const codes = new Array(feature.length + roots.length).fill(0);
     for (let k of roots) {
-      while (k >= 0) k = z[feature[k]] <= threshold[k] ? left[k] : right[k];
+      while (k >= 0) k = children[k][z[feature[k]] <= threshold[k] ? 0 : 1];
       codes[-1 - k] = 1 / roots.length;
     }
     return codes;

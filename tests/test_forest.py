@@ -125,11 +125,11 @@ def test_the_fifth_kind_hangs_on_the_rows():
 
 
 @each("n_classes", [2, 3])
-def test_an_ensemble_with_a_forest_stays_exact_and_goes_on(n_classes):
+def test_an_ensemble_with_a_forest_stays_exact_and_goes_on(monkeypatch, n_classes):
     X, y = problem(n_classes)
+    monkeypatch.setattr("loclin.ensemble.weighing.select", lambda *_: np.array([0.5, 0.5]))
     kinds = [ML3Classifier(2, max_iter=3, alpha="scale"), ForestClassifier(4)]
     model = LocallyLinearEnsemble(kinds, n_folds=2, random_state=0).fit(X, y)
-    model.shares_ = np.array([0.5, 0.5])
     scores = model.decision_function(X)
     coef, constant = model.local_model(X)
     np.testing.assert_allclose(np.einsum("n...d,nd->n...", coef, X) + constant, scores, atol=1e-9)
@@ -144,20 +144,22 @@ def test_an_ensemble_with_a_forest_stays_exact_and_goes_on(n_classes):
     assert model.members_[-1] is forest
 
 
-GOOD = Leaves(*(np.array(part) for part in ([0], [0, 1], [0.5, 0.2], [1, -1], [-3, -2])))
-WRONG = {
-    "roots": np.array([1]),  # the first node is nobody's
-    "feature": np.array([0, 2]),
-    "threshold": np.array([0.5, np.nan]),
-    "left": np.array([0, -1]),  # around
-    "right": np.array([-3, -3]),  # one leaf twice
-}
+GOOD = Leaves(*map(np.array, ([0], [0, 1], [0.5, 0.2], [[1, -3], [-1, -2]])))
+WRONG = [
+    ("roots", np.array([1])),  # the first node is nobody's
+    ("feature", np.array([0, 2])),
+    ("threshold", np.array([0.5, np.nan])),
+    ("children", np.array([[0, -3], [-1, -2]])),  # around
+    ("children", np.array([[1, -3], [-1, -3]])),  # one leaf twice
+    ("children", np.array([[1, -4], [-1, -2]])),  # no leaf
+    ("children", np.array([1, -3, -1, -2])),
+]
 
 
-@each("part", WRONG)
-def test_trees_that_lead_astray_are_refused(part):
+@each(("part", "value"), WRONG)
+def test_trees_that_lead_astray_are_refused(part, value):
     values = np.ones((2, 3))
     check_terms([Term(GOOD, None, values, np.zeros(2))], 2, 2)
-    bad = Leaves(**vars(GOOD) | {part: WRONG[part]})
+    bad = Leaves(**vars(GOOD) | {part: value})
     with pytest.raises(ValueError, match=r"terms\[0\]"):
         check_terms([Term(bad, None, values, np.zeros(2))], 2, 2)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from loclin.engine.data import Floats, Matrix, is_sparse
-from loclin.engine.jit import jit, read_only
+from loclin.engine.jit import inner, jit, read_only
 from loclin.portable.words import Leaves
 
 _BLOCK = 2**18  # numbers of sparse rows that are laid out at once
@@ -16,7 +16,7 @@ _BLOCK = 2**18  # numbers of sparse rows that are laid out at once
 def leaves_at(coder: Leaves, X: Matrix) -> NDArray[np.int32]:
     """Return the number of each row's leaf in each tree, (n, t)."""
     places = np.empty((X.shape[0], len(coder.roots)), np.int32)
-    nodes = coder.roots, coder.feature, coder.left, coder.right
+    nodes = coder.roots, coder.feature, coder.children
     given = [read_only(np.ascontiguousarray(part, np.int32)) for part in nodes]
     threshold = read_only(np.ascontiguousarray(coder.threshold, X.dtype))
     step = max(1, _BLOCK // X.shape[1]) if is_sparse(X) else max(1, X.shape[0])
@@ -54,15 +54,36 @@ def leaf_codes(coder: Leaves, X: Matrix) -> csr_matrix:
     return csr_matrix((values, places.ravel(), starts), shape=(n, m))
 
 
+@inner
+def _child(X, i, node, feature, children, threshold):
+    """Return where row i goes from an inner node: a number that is computed, not a branch."""
+    return children[node, int(X[i, feature[node]] > threshold[node])]
+
+
 @jit
-def _fall(X, roots, feature, left, right, threshold, places):
+def _fall(X, roots, feature, children, threshold, places):
+    """Let the rows fall, four at once: while one waits for memory, others move."""
+    n = X.shape[0]
+    fours = n - n % 4
     for tree in range(roots.shape[0]):  # whose nodes stay near the processor
-        for i in range(X.shape[0]):
-            node = roots[tree]
-            while node >= 0:
-                below = X[i, feature[node]] <= threshold[node]
-                node = left[node] if below else right[node]
-            places[i, tree] = -1 - node
+        for i in range(0, fours, 4):
+            a = b = c = e = roots[tree]
+            while a >= 0 or b >= 0 or c >= 0 or e >= 0:
+                if a >= 0:
+                    a = _child(X, i, a, feature, children, threshold)
+                if b >= 0:
+                    b = _child(X, i + 1, b, feature, children, threshold)
+                if c >= 0:
+                    c = _child(X, i + 2, c, feature, children, threshold)
+                if e >= 0:
+                    e = _child(X, i + 3, e, feature, children, threshold)
+            places[i, tree], places[i + 1, tree] = -1 - a, -1 - b
+            places[i + 2, tree], places[i + 3, tree] = -1 - c, -1 - e
+        for i in range(fours, n):
+            a = roots[tree]
+            while a >= 0:
+                a = _child(X, i, a, feature, children, threshold)
+            places[i, tree] = -1 - a
 
 
 @jit

@@ -41,16 +41,15 @@ def leaves_of(trees: Sequence[Any], dtype: DTypeLike) -> Leaves:
                           -np.cumsum(~is_inner) - n_leaves)  # fmt: skip
         found.append((
             number[:1], tree.feature[is_inner], tree.threshold[is_inner],
-            number[tree.children_left[is_inner]], number[tree.children_right[is_inner]],
+            number[np.stack([tree.children_left, tree.children_right], axis=1)[is_inner]],
         ))  # fmt: skip
         n_inner += int(is_inner.sum())
         n_leaves += int((~is_inner).sum())
-    roots, feature, threshold, left, right = map(np.concatenate, zip(*found, strict=True))
+    roots, feature, threshold, children = map(np.concatenate, zip(*found, strict=True))
     below = threshold.astype(dtype)
     below = np.where(below > threshold, np.nextafter(below, -np.inf, dtype=dtype), below)
-    numbers = (part.astype(np.int32) for part in (roots, feature, left, right))
-    roots, feature, left, right = numbers
-    return Leaves(roots, feature, below, left, right)
+    roots, feature, children = (part.astype(np.int32) for part in (roots, feature, children))
+    return Leaves(roots, feature, below, children)
 
 
 def shares_of(
@@ -81,9 +80,9 @@ def joined(forests: Sequence[ForestModels]) -> ForestModels:
     parts, n_inner, n_leaves = [], 0, 0
     for one in forests:
         found = one.leaves
-        nodes = (found.roots, found.left, found.right)
-        roots, left, right = (np.where(k < 0, k - n_leaves, k + n_inner) for k in nodes)
-        parts.append((roots, found.feature, found.threshold, left, right))
+        nodes = found.roots, found.children
+        roots, children = (np.where(k < 0, k - n_leaves, k + n_inner) for k in nodes)
+        parts.append((roots, found.feature, found.threshold, children))
         n_inner += len(found.feature)
         n_leaves += one.local_intercept.shape[1]
     first = forests[0]

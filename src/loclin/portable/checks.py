@@ -231,17 +231,13 @@ def _check_leaves(coder: Leaves, m: int, d: int) -> None:
         raise ValueError(f"{t} trees with {g} inner nodes give no {m} leaves")
     if g and not 0 <= coder.feature.min() <= coder.feature.max() < d:
         raise ValueError(f"feature of the trees should be places among {d} features")
-    for name in ("left", "right"):
-        _check_array(f"{name} of the trees", getattr(coder, name), (g,), kinds="iu")
-    nodes = np.concatenate([coder.roots, coder.left, coder.right]).astype(np.int64)
+    children = coder.children
+    _check_array("children of the trees", children, (g, 2), kinds="iu")
+    nodes = np.concatenate([coder.roots, children.ravel()]).astype(np.int64)
     if (np.sort(nodes) != np.arange(-m, g)).any():
-        raise ValueError("roots, left and right should name each inner node and each leaf once")
-    if not (_later(coder.left, g) & _later(coder.right, g)).all():
-        raise ValueError("left and right of a node should be leaves, or inner nodes after it")
-
-
-def _later(nodes: Array, g: int) -> Array:
-    return (nodes < 0) | (nodes > np.arange(g))
+        raise ValueError("roots and children should name each inner node and each leaf once")
+    if ((children >= 0) & (children <= np.arange(g)[:, None])).any():
+        raise ValueError("children of a node should be leaves, or inner nodes after it")
 
 
 def _check_nearest(coder: NearestAnchors, m: int, d: int) -> None:

@@ -183,8 +183,8 @@ def leaves_at(coder: Leaves, X: Array) -> Array:
     while (inner := nodes >= 0).any():
         rows, trees = np.nonzero(inner)
         k = nodes[rows, trees]
-        is_left = X[rows, coder.feature[k]] <= coder.threshold[k]
-        nodes[rows, trees] = np.where(is_left, coder.left[k], coder.right[k])
+        above = X[rows, coder.feature[k]] > coder.threshold[k]
+        nodes[rows, trees] = coder.children[k, above.astype(int)]
     return -1 - nodes
 
 

@@ -100,9 +100,9 @@ class TreePath:
 class Leaves:
     """Trees that ask one feature at a time: in each of t trees the row's leaf has 1 / t, others 0.
 
-    From inner node k a row goes to ``left[k]`` where ``x_feature[k] <= threshold[k]``, else to
-    ``right[k]``. Inner nodes are numbered through all trees, from 0; a number below 0 is a leaf: -1
-    the first of the m leaves, -2 the second.
+    From inner node k a row goes to ``children[k, 0]`` where ``x_feature[k] <= threshold[k]``, else
+    to ``children[k, 1]``. Inner nodes are numbered through all trees, from 0; a number below 0 is a
+    leaf: -1 the first of the m leaves, -2 the second.
 
     Parameters
     ----------
@@ -110,15 +110,14 @@ class Leaves:
         Where each tree begins.
     feature : ndarray of int of shape (g,)
     threshold : ndarray of shape (g,)
-    left, right : ndarray of int of shape (g,)
+    children : ndarray of int of shape (g, 2)
         Leaves, or inner nodes of larger numbers.
     """
 
     roots: Array
     feature: Array
     threshold: Array
-    left: Array
-    right: Array
+    children: Array
 
 
 @dataclass(frozen=True, eq=False)
