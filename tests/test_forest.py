@@ -128,16 +128,15 @@ def test_the_fifth_kind_hangs_on_the_rows():
 def test_an_ensemble_with_a_forest_stays_exact_and_goes_on(monkeypatch, n_classes):
     X, y = problem(n_classes)
     monkeypatch.setattr("loclin.ensemble.weighing.select", lambda *_: np.array([0.5, 0.5]))
-    kinds = [ML3Classifier(2, max_iter=3, alpha="scale"), ForestClassifier(4)]
+    kinds = [ML3Classifier(2, max_iter=3, alpha="scale", pieces=None), ForestClassifier(4)]
     model = LocallyLinearEnsemble(kinds, n_folds=2, random_state=0).fit(X, y)
     scores = model.decision_function(X)
     coef, constant = model.local_model(X)
     np.testing.assert_allclose(np.einsum("n...d,nd->n...", coef, X) + constant, scores, atol=1e-9)
-    said = np.einsum("cmd,nd->ncm", model.local_coef_[:, :, :6], X) + model.local_intercept_
-    if model.local_coef_.shape[2] == 6:
-        by_class = (model.local_weights(X) * said).sum(axis=2) + model.intercept_
-        by_class = by_class[:, 1] - by_class[:, 0] if n_classes == 2 else by_class
-        np.testing.assert_allclose(by_class, scores, atol=1e-9)
+    said = np.einsum("cmd,nd->ncm", model.local_coef_, X) + model.local_intercept_
+    by_class = (model.local_weights(X) * said).sum(axis=2) + model.intercept_
+    by_class = by_class[:, 1] - by_class[:, 0] if n_classes == 2 else by_class
+    np.testing.assert_allclose(by_class, scores, atol=1e-9)
     np.testing.assert_allclose(describe(model).decision_function(X), scores, atol=1e-9)
     forest = model.members_[-1]
     model.partial_fit(X, y)
