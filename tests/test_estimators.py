@@ -63,7 +63,10 @@ WITH_FOLDS = {
 }
 
 # Not fitted with a strength, or without local models of all rows.
-OTHERS = loclin.USSVMClassifier, loclin.SVMKNNClassifier, loclin.KernelLMKLClassifier
+OTHERS = (
+    loclin.USSVMClassifier, loclin.SVMKNNClassifier, loclin.KernelLMKLClassifier,
+    loclin.ForestClassifier,
+)  # fmt: skip
 
 
 def excused(estimator):

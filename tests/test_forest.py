@@ -1,11 +1,14 @@
 """Forests as the case of constants: against scikit-learn's own, and as a kind of the ensemble."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
+import loclin.io
 from loclin import ForestClassifier, LocallyLinearEnsemble, ML3Classifier
 from loclin.engine.leaves import leaf_codes, leaf_scores
 from loclin.ensemble.kinds import kinds_of
@@ -62,6 +65,19 @@ def test_local_models_are_constants_that_make_the_scores(n_classes):
     np.testing.assert_allclose(np.squeeze(said), scores, atol=1e-12)
     assert model.score(X[1::2], y[1::2]) > 0.7
     assert 0 <= model.objective_[0] < 0.05
+
+
+def test_pickles_and_files_hold_no_zeros(tmp_path):
+    X, y = problem()
+    model = ForestClassifier(5, random_state=0).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert len(pickle.dumps(model)) < 4 * model.local_intercept_.nbytes
+    loclin.io.save(model, tmp_path / "forest")
+    assert (tmp_path / "forest").stat().st_size < 4 * model.local_intercept_.nbytes
+    for copied in (again, loclin.io.load(tmp_path / "forest")):
+        np.testing.assert_array_equal(copied.decision_function(X), model.decision_function(X))
+        assert copied.local_coef_.shape == model.local_coef_.shape
+        assert not any(copied.local_coef_.strides)
 
 
 def test_features_far_from_zero_keep_their_digits():

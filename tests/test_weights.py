@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 import loclin
 from loclin import (
     CSVMClassifier,
+    ForestClassifier,
     KernelLMKLClassifier,
     L3MClassifier,
     LDKLClassifier,
@@ -39,12 +40,13 @@ MODELS = {
     "CSVM": CSVMClassifier(3, **SHORT),
     "US-SVM": USSVMClassifier(4, **SHORT),
     "SVM-KNN": SVMKNNClassifier(10),
+    "forest": ForestClassifier(5, random_state=0),
     "L-MKL, kernels": KernelLMKLClassifier(**SHORT),
     "ensemble": LocallyLinearEnsemble([ML3Classifier(2, max_iter=2)], n_folds=2, random_state=0),
 }
 STREAMS = [
     name for name in MODELS
-    if name not in ("LL-SVM, dual", "LL-SVM, OCC", "L3M", "SVM-KNN", "L-MKL, kernels")
+    if name not in ("LL-SVM, dual", "LL-SVM, OCC", "L3M", "SVM-KNN", "forest", "L-MKL, kernels")
 ]  # fmt: skip
 X, NUMBERS = load_iris(return_X_y=True)
 X = X[::2] - X.mean(axis=0)

@@ -16,7 +16,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.targets import share_right
 from loclin.fitting.trials import Trial
-from loclin.forest.trees import ForestModels, leaves_of, shares_of
+from loclin.forest.trees import ForestModels, leaves_of, shares_of, zero_models
 from loclin.portable.words import Leaves
 
 _FORESTS = {"random": ExtraTreesClassifier, "best": RandomForestClassifier}
@@ -196,7 +196,7 @@ class Grown(Procedure):
             shares = shares[:, 1:] - shares[:, :1]
         m, s = shares.shape
         self.model = ForestModels(
-            local_coef=np.broadcast_to(np.zeros((), dtype), (s, m, rows.X.shape[1])),
+            local_coef=zero_models(s, m, rows.X.shape[1], dtype),
             local_intercept=shares.T,  # leaf by leaf in memory
             intercept=np.zeros(s, dtype),
             alpha=1.0,

@@ -20,6 +20,21 @@ class ForestModels(LocalModels):
 
     leaves: Leaves
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickles and files, without as many zeros as there are weights."""
+        return dict(vars(self)) | {"local_coef": None, "n_features": self.local_coef.shape[2]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        values = state["local_intercept"]
+        s, m = values.shape
+        zeros = zero_models(s, m, state["n_features"], values.dtype)
+        self.__dict__.update({name: state[name] for name in self.names()} | {"local_coef": zeros})
+
+
+def zero_models(s: int, m: int, d: int, dtype: DTypeLike) -> Floats:
+    """Return slopes of m constants of s scorers, (s, m, d), which take no room."""
+    return np.broadcast_to(np.zeros((), dtype), (s, m, d))
+
 
 def leaves_of(trees: Sequence[Any], dtype: DTypeLike) -> Leaves:
     """Return the trees' questions; leaves are numbered tree by tree.
@@ -87,11 +102,10 @@ def joined(forests: Sequence[ForestModels]) -> ForestModels:
         n_leaves += one.local_intercept.shape[1]
     first = forests[0]
     by_leaf = np.concatenate([one.local_intercept.T for one in forests])
-    zero = np.zeros((), by_leaf.dtype)
     s, _, d = first.local_coef.shape
     return replace(
         first,
-        local_coef=np.broadcast_to(zero, (s, n_leaves, d)),
+        local_coef=zero_models(s, n_leaves, d, by_leaf.dtype),
         local_intercept=by_leaf.T,
         leaves=Leaves(*map(np.concatenate, zip(*parts, strict=True))),
     )
