@@ -61,7 +61,7 @@ const coders = {
     const codes = new Array(feature.length + roots.length).fill(0);
     for (let k of roots) {
       while (k >= 0) k = children[k][z[feature[k]] <= threshold[k] ? 0 : 1];
-      codes[-1 - k] = 1 / roots.length;
+      codes[-1 - k] = 1;
     }
     return codes;
   },

@@ -128,6 +128,9 @@ SECOND_FORMS = re.compile(
     "|".join(
         [
             r"(ldkl|lmkl).*(sparse|csr)",  # the pass of SAPL and LL-SVM, for other coders
+            r"test_columns.*\[(ldkl|lmkl)\]",  # the same: their rows are sparse
+            r"test_a_failed_fit_leaves_an_unfitted.*\[(SAPL|LL-SVM, dual)-.*sparse",
+            r"test_explanations_are_exact.*\[(sapl|ldkl|csvm|lmkl|l3m|llsvm, planes)-float32",
             r"test_llsvm.*\[by class-sparse",
             r"test_competing_classes.*\[.*dual_cd.*csr_matrix",
             r"test_sapl.*(\[csr_matrix-constant-|sparse_rows\[constant)",
@@ -144,6 +147,10 @@ LONG = re.compile(
     r"\[.*(float32|single)|float32_stays|single_precision|check_estimators_dtypes"
     r"|test_(estimators|sixth_model).*check_|test_cli|test_strength"
     r"|test_a_failed_fit_leaves_a_fitted|test_odd_but_valid_data"
+    r"|plot_ussvm_atoms|of_every_class\[CSVM|frozen_coding_of_another_dtype\[dual_cd"
+    r"|without_the_private_module|test_pipelines_with_words|test_sixth_model.*(csr_matrix|sparse)"
+    r"|test_every_model.*USSVMClassifier-sparse|nothing_is_left.*\[(L3M|SAPL|LDKL|LMKL)"
+    r"|linear_svc_s\[linear-2-dual_cd-coding6-asarray|near_the_best_of_any_temperature\[(sapl|llsvm)"
 )
 
 

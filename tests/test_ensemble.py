@@ -224,7 +224,7 @@ def test_each_member_leaves_a_fold_out(monkeypatch):
         ),
     ],
 )
-def test_members_are_added_while_held_out_log_loss_falls(monkeypatch, n_classes, kind):
+def test_members_are_added_while_held_out_log_loss_falls(all_count, monkeypatch, n_classes, kind):
     X, y = problem(n_classes)
     seen = []
     plain = ML3Classifier.fit

@@ -28,6 +28,7 @@ ESTIMATORS = [
     loclin.CSVMClassifier(alpha="scale", tol=0.1, random_state=0),
     loclin.LDKLClassifier(alpha="scale", **FEW),
     loclin.SVMKNNClassifier(),
+    loclin.ForestClassifier(5, random_state=0),
     loclin.LMKLClassifier(alpha="scale", **FEW),
     loclin.KernelLMKLClassifier(max_iter=5, random_state=0),
 ]
@@ -75,10 +76,11 @@ def excused(estimator):
     They are the same problem, but not the same path of stochastic steps; scikit-learn excuses its
     SGDClassifier for this.
     """
-    counts = isinstance(estimator, loclin.SVMKNNClassifier | loclin.KernelLMKLClassifier)
-    reason = (
-        "neighbours, or the rows that alpha goes by, are counted" if counts else "stochastic steps"
-    )
+    reason = "stochastic steps"
+    if isinstance(estimator, loclin.SVMKNNClassifier | loclin.KernelLMKLClassifier):
+        reason = "neighbours, or the rows that alpha goes by, are counted"
+    elif isinstance(estimator, loclin.ForestClassifier):
+        reason = "random splits"
     return {
         "check_sample_weight_equivalence_on_dense_data": reason,
         "check_sample_weight_equivalence_on_sparse_data": reason,

@@ -35,7 +35,7 @@ def test_scores_are_the_shares_of_scikit_learn(kind, dtype, form):
     forest = kind(7, random_state=0).fit(X[::2], y[::2])
     rows = X.astype(np.float32)  # which it compares
     trees = forest.estimators_
-    leaves, shares = leaves_of(trees, dtype), shares_of(trees, np.arange(3), 3, dtype)
+    leaves, shares = leaves_of(trees, dtype), shares_of(trees, np.arange(3), 3, dtype) / 7
     found = leaf_scores(leaves, form(rows.astype(dtype)), shares.T)
     np.testing.assert_allclose(found, forest.predict_proba(form(rows)), atol=1e-6)
     codes = leaf_codes(leaves, form(rows.astype(dtype)))
@@ -87,6 +87,41 @@ def test_features_far_from_zero_keep_their_digits():
     assert found == pytest.approx(near.score(X[1::2], y[1::2]), abs=0.05)
 
 
+@each("far", [1e6, 1e9])
+@each("splits", ["random", "best"])
+def test_one_value_far_away_blinds_no_tree(splits, far):
+    X, y = problem(n=600)
+    X[0] = far
+    model = ForestClassifier(20, splits=splits, random_state=0).fit(X[:400], y[:400])
+    assert model.score(X[400:], y[400:]) > 0.85
+
+
+def test_votes_are_counted_exactly_by_all_readers():
+    X, y = problem(2, n=600)
+    y = np.where(np.random.default_rng(0).uniform(size=600) < 0.3, "a", y)  # many ties
+    model = ForestClassifier(6, random_state=0).fit(X[:300], y[:300])
+    scores = model.decision_function(X)
+    assert (scores[300:] == 0).any()
+    for one in (describe(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(one.decision_function(X), scores)
+
+
+def test_what_loops_follow_cannot_be_written():
+    X, y = problem()
+    model = ForestClassifier(2, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="read-only"):
+        model.leaves_.children[0] = 10**8
+
+
+def test_features_a_node_looks_at_are_a_number_or_a_part():
+    X, y = problem()
+    one, part, whole = (ForestClassifier(3, max_features=f, random_state=0).fit(X[::2], y[::2])
+                        for f in (1, 1 / 6, 1.0))  # fmt: skip
+    np.testing.assert_array_equal(one.decision_function(X), part.decision_function(X))
+    assert (one.decision_function(X) != whole.decision_function(X)).any()
+    ForestClassifier(3, max_features=100, random_state=0).fit(X, y)
+
+
 def test_trees_draw_rows_where_there_are_more_than_they_may_see():
     X, y = problem()
     small = ForestClassifier(5, most_rows=20, random_state=0).fit(X, y)
@@ -115,6 +150,11 @@ def test_parameters_that_are_not_valid_are_named(name, value):
 def test_it_learns_from_no_stream():
     with pytest.raises(AttributeError, match="partial_fit"):
         ForestClassifier().partial_fit(*problem(), classes=["a", "b", "c"])
+
+
+def test_an_ensemble_says_that_forests_learn_from_no_stream():
+    with pytest.raises(ValueError, match="trees must see all rows"):
+        LocallyLinearEnsemble([ForestClassifier()]).partial_fit(*problem(), classes=["a", "b", "c"])
 
 
 def test_members_are_one_forest_of_all_their_trees():
@@ -168,6 +208,7 @@ WRONG = [
     ("children", np.array([[1, -3], [-1, -3]])),  # one leaf twice
     ("children", np.array([[1, -4], [-1, -2]])),  # no leaf
     ("children", np.array([1, -3, -1, -2])),
+    ("children", np.array([[1, -3], [-1, -2]]).view(np.uint64)),
 ]
 
 

@@ -28,7 +28,7 @@ def leaves_at(coder: Leaves, X: Matrix) -> NDArray[np.int32]:
 
 
 def leaf_scores(coder: Leaves, X: Matrix, values: Floats) -> Floats:
-    """Return the mean value of each row's leaves, (n, s).
+    """Return the sum of what each row's leaves say, (n, s).
 
     Parameters
     ----------
@@ -41,7 +41,6 @@ def leaf_scores(coder: Leaves, X: Matrix, values: Floats) -> Floats:
     scores = np.zeros((X.shape[0], len(values)), X.dtype)
     by_leaf = read_only(np.ascontiguousarray(values.T, X.dtype))
     _add_values(leaves_at(coder, X), by_leaf, scores)
-    scores /= len(coder.roots)
     return scores
 
 
@@ -49,7 +48,7 @@ def leaf_codes(coder: Leaves, X: Matrix) -> csr_matrix:
     """Return the codes of each row's leaves, (n, m)."""
     places = leaves_at(coder, X)
     n, t = places.shape
-    values, starts = np.full(n * t, 1 / t, X.dtype), np.arange(0, n * t + 1, t)
+    values, starts = np.ones(n * t, X.dtype), np.arange(0, n * t + 1, t)
     m = len(coder.feature) + t  # a leaf more than inner nodes a tree
     return csr_matrix((values, places.ravel(), starts), shape=(n, m))
 

@@ -17,6 +17,7 @@ from loclin.engine.jit import read_only
 from loclin.engine.threads import side_by_side
 from loclin.ensemble.kinds import (
     check_kinds,
+    check_streams,
     clone_with_state,
     counted,
     kinds_of,
@@ -25,6 +26,7 @@ from loclin.ensemble.kinds import (
     with_choices_of,
 )
 from loclin.ensemble.members import (
+    Kinds,
     Members,
     beside_pieces,
     fitted_alike,
@@ -252,10 +254,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         whole.members_ = [without_names(member, whole) for member in members]
         whole.validation_losses_, whole._n_seen = [], len(labels)
         unseen_by_all = np.zeros(len(labels), int)
-        whole._take(weighing_by(
-            [[member] for member in whole.members_], rows, labels, weights, unseen_by_all,
-            len(classes),
-        ))  # fmt: skip
+        by_kind = [[member] for member in whole.members_]
+        whole._take(weighing_by(by_kind, rows, labels, weights, unseen_by_all, len(classes)))
+        whole._keep_members(by_kind)
         return whole
 
     @atomic
@@ -332,12 +333,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         self._add_members(members, fit_member, jobs[len(kinds) :], watched)
         by_kind = [members[kind :: len(kinds)] for kind in range(len(kinds))]
         self._take(weighing_by(by_kind, rows, labels, weights, folds, n_classes))
-        by_kind = [
-            merged(members) if share > 0 else []
-            for members, share in zip(by_kind, self.shares_, strict=True)
-        ]
-        self._n_each = [len(members) for members in by_kind]
-        self.members_ = [member for members in by_kind for member in members]
+        self._keep_members(by_kind)
         self._streamed, self._n_seen = StreamedTemperature(), len(labels)
         context.call_on_fit_task_end(estimator=self)
         return self
@@ -394,6 +390,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
                 for kind, one in enumerate(kinds) for fold in range(self.n_folds)
             ]  # fmt: skip
             known = evenly(len(kinds), len(labels))
+            check_streams(self.members_)
             self._streamed = StreamedTemperature(n_rows=len(labels))
             self._features = PLAIN
         else:
@@ -522,6 +519,15 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     def _take(self, known: Weighing) -> None:
         """Publish how much the kinds count."""
         self.shares_, self.units_, self.temperature_, self.smoothing_ = known
+
+    def _keep_members(self, by_kind: Kinds) -> None:
+        """Publish the members of kinds with a share, merged where that is exact."""
+        kept = [
+            merged(members) if share > 0 else []
+            for members, share in zip(by_kind, self.shares_, strict=True)
+        ]
+        self._n_each = [len(members) for members in kept]
+        self.members_ = [member for members in kept for member in members]
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         return self._class_scores(self._validate_new(X))

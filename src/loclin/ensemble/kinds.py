@@ -42,6 +42,16 @@ def check_kinds(estimators: Any) -> None:
         )
 
 
+def check_streams(members: list[Any]) -> None:
+    """Raise where a member cannot learn from a stream."""
+    for member in members:
+        member._check_parameters()
+        if (refusal := member._stream_refusal()) is not None:
+            raise ValueError(
+                f"estimators: {type(member).__name__} learns from no stream: {refusal}"
+            )
+
+
 def know_units(estimators: Any) -> bool:
     """Tell whether a kind is given points, or a frozen coding: they know rows as they are given."""
     for kind in estimators or ():

@@ -63,6 +63,8 @@ class Members:
         if lacks := missing(self, *held):
             return lacks
         members, n_kinds = self.members_, sizes["k"]
+        if not self.shares_.sum() > 0:
+            return f"shares_ are {self.shares_}, but should sum to one"
         numbers = self._n_each or [len(members) // n_kinds] * n_kinds
         if (
             len(numbers) != n_kinds

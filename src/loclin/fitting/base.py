@@ -228,6 +228,16 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
 
     # How it is done.
 
+    @property
+    def _most_iterations(self) -> Any:
+        """Return `max_iter`; a model that is made at once has none."""
+        return getattr(self, "max_iter", 1)
+
+    @property
+    def _patience(self) -> Any:
+        """Return `n_iter_no_change`, in the same way."""
+        return getattr(self, "n_iter_no_change", 1)
+
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(self._seed())
 
@@ -331,7 +341,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         continued: bool,
     ) -> None:  # fmt: skip
         """Iterate until max_iter, or until a plateau and then `average` iterations more."""
-        context = self._init_callback_context(max_subtasks=self.max_iter)
+        context = self._init_callback_context(max_subtasks=self._most_iterations)
         context.call_on_fit_task_begin(estimator=self, **seen)
         with _overflow_is_checked():
             procedure = self._begin(rows, rng, continued)
@@ -360,7 +370,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
             )
             if procedure.gap is None:
                 if not stopping and (stop or plateau.reached(watched)):
-                    stopping, last = True, min(self.max_iter, done + 1 + average)
+                    stopping, last = True, min(self._most_iterations, done + 1 + average)
             elif stop or procedure.gap <= self.tol or (held_out and plateau.reached(watched)):
                 stopping = True
                 break

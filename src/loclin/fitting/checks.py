@@ -172,9 +172,9 @@ def check_weights(sample_weight: Any, n_samples: int, *, some: bool = True) -> N
 
 def check_shared_parameters(model: Any) -> None:
     """Raise where a parameter that all classifiers have is not valid."""
-    check_number("max_iter", model.max_iter, Integral, low=1)
+    check_number("max_iter", model._most_iterations, Integral, low=1)
     check_number("tol", model.tol, Real, low=0, open_high=True)
-    check_number("n_iter_no_change", model.n_iter_no_change, Integral, low=1)
+    check_number("n_iter_no_change", model._patience, Integral, low=1)
     if model.round_rows is not None:
         check_number("round_rows", model.round_rows, Integral, low=1, hint="or None")
     if model.batch_size != "auto":

@@ -63,7 +63,7 @@ class Plateau:
 
 def end_of(classifier: Any, n_samples: int) -> tuple[Plateau, int]:
     """Return the plateau that ends a fit to so many rows, and the iterations averaged after it."""
-    plateau, average = Plateau(classifier.tol, classifier.n_iter_no_change), classifier.average
+    plateau, average = Plateau(classifier.tol, classifier._patience), classifier.average
     if not in_rounds(classifier, n_samples):
         return plateau, average
     patience, share, averaged = classifier._end_of_rounds

@@ -195,7 +195,7 @@ def _held_out(classifier: Any, rows: Rows, seed: int) -> tuple[NDArray[np.intp],
     n_classes = len(classifier.classes_)
     splits = [(train, few_of(test, n_classes, len(splits))) for train, test in splits]
     n_iterations = trial.n_calibrating * (trial.longer if len(splits) == 1 else 1)
-    n_iterations = min(n_iterations, classifier.max_iter)
+    n_iterations = min(n_iterations, classifier._most_iterations)
     vars(short).update(trial.parameters)
     if not splits:
         return np.empty(0, np.intp), np.empty(0)

@@ -154,7 +154,7 @@ def go_on(classifier: Any, procedure: Procedure, n_samples: int) -> tuple[Platea
     scores = [*classifier.validation_scores_] if before else []
     classifier.objective_, classifier.validation_scores_ = objectives, scores
     reached = plateau.replay([-score for score in scores] or objectives)
-    last, stopping = classifier.max_iter, bool(reached) and procedure.gap is None
+    last, stopping = classifier._most_iterations, bool(reached) and procedure.gap is None
     if stopping:
         last = min(last, reached + average)
     return plateau, average, max(len(objectives) + 1, last), stopping

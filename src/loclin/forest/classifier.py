@@ -16,7 +16,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.targets import share_right
 from loclin.fitting.trials import Trial
-from loclin.forest.trees import ForestModels, leaves_of, shares_of, zero_models
+from loclin.forest.trees import ForestModels, Middle, leaves_of, shares_of, zero_models
 from loclin.portable.words import Leaves
 
 _FORESTS = {"random": ExtraTreesClassifier, "best": RandomForestClassifier}
@@ -25,9 +25,9 @@ _FORESTS = {"random": ExtraTreesClassifier, "best": RandomForestClassifier}
 class ForestClassifier(LocallyLinearClassifier):
     """A forest of scikit-learn, as the member of the family whose local models are constants.
 
-    A row's score is the mean, over trees, of the class shares among the training rows in its leaf:
-    the code is 1 / n_trees for each tree's leaf, and its model a constant. `local_model` says so:
-    its slopes are zeros. It is for `LocallyLinearEnsemble`, where it adds what boxes tell and
+    A row's score is the sum, over trees, of the class shares among the training rows in its leaf:
+    the code is 1 for each tree's leaf, and its model a constant. `local_model` says so: its slopes
+    are zeros. It is for `LocallyLinearEnsemble`, where it adds what boxes tell and
     linear models do not; alone it is what scikit-learn's forest is, with a temperature.
 
     Parameters
@@ -37,15 +37,19 @@ class ForestClassifier(LocallyLinearClassifier):
     splits : {"random", "best"}, default="random"
         "random" draws thresholds and takes the best of them (``ExtraTreesClassifier``); "best"
         looks at all, each tree on rows drawn with replacement (``RandomForestClassifier``).
-    max_features : float, "sqrt" or "log2", default="sqrt"
-        Features that a node looks at, or the part of them: scikit-learn's.
+    max_features : int, float, "sqrt" or "log2", default="sqrt"
+        Features that a node looks at: their number, or as a float the part of them.
     min_samples_leaf : int, default=1
         Rows of a leaf, at least. More make trees smaller.
+    min_weight_fraction_leaf : float, default=0.0
+        The same by weight: part of all rows, at most 0.5. Leaves of one class do not hear what it
+        weighs.
     most_rows : int, default=20000
         Rows that each tree learns from, drawn anew where there are more: so trees stay small.
     standardize : bool, default=True
-        Centre and scale dense features. It changes no tree but that digits stay: scikit-learn
-        rounds features to float32, in which features far from zero have none left.
+        Centre and scale dense features: trees do not care, but `leaves_` are of these. Trees grow
+        about the median of each feature, in units of the median distance from it, with it or
+        without: scikit-learn takes values as one that are near beside the largest.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
@@ -104,8 +108,7 @@ class ForestClassifier(LocallyLinearClassifier):
     _fitted_models = (ForestModels,)
     # of the common road, what a forest has no use for
     alpha: Any = 1.0
-    max_iter, n_iter_no_change, average = 1, 1, 0
-    tol, validation_fraction, batch_size = 0.0, 0.1, "auto"
+    average, tol, validation_fraction, batch_size = 0, 0.0, 0.1, "auto"
     early_stopping = warm_start = False
 
     def __init__(
@@ -113,8 +116,9 @@ class ForestClassifier(LocallyLinearClassifier):
         n_trees: int = 100,
         *,
         splits: str = "random",
-        max_features: float | str = "sqrt",
+        max_features: int | float | str = "sqrt",
         min_samples_leaf: int = 1,
+        min_weight_fraction_leaf: float = 0.0,
         most_rows: int = 20_000,
         standardize: bool = True,
         class_weight: dict[Any, float] | str | None = None,
@@ -127,6 +131,7 @@ class ForestClassifier(LocallyLinearClassifier):
         self.splits = splits
         self.max_features = max_features
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.most_rows = most_rows
         self.standardize = standardize
         self.class_weight = class_weight
@@ -139,11 +144,15 @@ class ForestClassifier(LocallyLinearClassifier):
         check_number("n_trees", self.n_trees, Integral, low=1, open_high=True)
         check_option("splits", self.splits, _FORESTS)
         if isinstance(self.max_features, str):
-            check_option("max_features", self.max_features, {"log2", "sqrt"}, " or a part")
+            check_option("max_features", self.max_features, {"log2", "sqrt"}, ", or a number")
+        elif isinstance(self.max_features, Integral):
+            check_number("max_features", self.max_features, Integral, low=1,
+                         hint='or a part above 0, at most 1.0, or "sqrt" or "log2"')  # fmt: skip
         else:
             check_number("max_features", self.max_features, Real, low=0, high=1, open_low=True,
-                         hint='or "sqrt" or "log2"')  # fmt: skip
+                         hint='or an integer, or "sqrt" or "log2"')  # fmt: skip
         check_number("min_samples_leaf", self.min_samples_leaf, Integral, low=1, open_high=True)
+        check_number("min_weight_fraction_leaf", self.min_weight_fraction_leaf, low=0, high=0.5)
         check_number("most_rows", self.most_rows, Integral, low=1, open_high=True)
 
     def _stream_refusal(self) -> str:
@@ -153,19 +162,23 @@ class ForestClassifier(LocallyLinearClassifier):
         return Trial({}, n_iterations=0, n_calibrating=1)
 
     def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
-        draws = len(rows.y) > self.most_rows
+        draws, most = len(rows.y) > self.most_rows, self.max_features
+        if not isinstance(most, str):
+            is_part = not isinstance(most, Integral)
+            most = float(most) if is_part else min(int(most), rows.X.shape[1])
         forest = _FORESTS[self.splits](
             self.n_trees,
-            max_features=self.max_features if isinstance(self.max_features, str)
-            else float(self.max_features),
+            max_features=most,
             min_samples_leaf=self.min_samples_leaf,
+            min_weight_fraction_leaf=self.min_weight_fraction_leaf,
             bootstrap=draws or self.splits == "best",
             max_samples=self.most_rows if draws else None,
             n_jobs=self.n_jobs,
             random_state=int(rng.integers(2**31 - 1)),
         )  # fmt: skip
-        forest.fit(rows.X, rows.y, rows.weights)
-        return Grown(forest, rows, len(self.classes_))
+        middle = Middle.of(rows.X)
+        forest.fit(middle.of_matrix(rows.X), rows.y, rows.weights)
+        return Grown(forest, middle, rows, len(self.classes_))
 
     def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
         raise AttributeError(self._stream_refusal())
@@ -180,7 +193,8 @@ class Grown(Procedure):
     Parameters
     ----------
     forest : ExtraTreesClassifier or RandomForestClassifier
-        Fitted to places of the classes.
+        Fitted to places of the classes, of rows about the middle.
+    middle : Middle
     rows : Rows
         That it has learned from.
     n_classes : int
@@ -189,7 +203,7 @@ class Grown(Procedure):
     products = 0.0
     gap = 0.0
 
-    def __init__(self, forest: Any, rows: Rows, n_classes: int) -> None:
+    def __init__(self, forest: Any, middle: Middle, rows: Rows, n_classes: int) -> None:
         self.rows, dtype, trees = rows, rows.X.dtype, forest.estimators_
         shares = shares_of(trees, forest.classes_, n_classes, dtype)
         if n_classes == 2:
@@ -200,7 +214,7 @@ class Grown(Procedure):
             local_intercept=shares.T,  # leaf by leaf in memory
             intercept=np.zeros(s, dtype),
             alpha=1.0,
-            leaves=leaves_of(trees, dtype),
+            leaves=leaves_of(trees, dtype, middle),
         )
 
     def iterate(self, *, average: bool) -> float:

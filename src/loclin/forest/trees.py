@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from loclin.engine.data import Floats
+from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.procedure import LocalModels
 from loclin.portable.words import Leaves
 
@@ -36,7 +36,43 @@ def zero_models(s: int, m: int, d: int, dtype: DTypeLike) -> Floats:
     return np.broadcast_to(np.zeros((), dtype), (s, m, d))
 
 
-def leaves_of(trees: Sequence[Any], dtype: DTypeLike) -> Leaves:
+class Middle(NamedTuple):
+    """The middle of each feature, about which trees are grown, and how wide it is.
+
+    scikit-learn grows trees in float32, and takes values that are 1e-7 apart as one. Far from zero,
+    or beside one value that is far from all others, the middle of the rows would be one value.
+
+    Parameters
+    ----------
+    centre : ndarray of shape (d,)
+        Medians; zeros of sparse rows, which trees see as they are.
+    unit : ndarray of shape (d,)
+        Powers of two, near the median distances from them.
+    """
+
+    centre: Floats
+    unit: Floats
+
+    @classmethod
+    def of(cls, X: Matrix) -> Middle:
+        """Return that of rows."""
+        if is_sparse(X):
+            return cls(np.zeros(X.shape[1]), np.ones(X.shape[1]))
+        centre = np.median(X, axis=0).astype(np.float64)
+        away = np.abs(X - centre)
+        width = np.median(away, axis=0)
+        width = np.where(width > 0, width, away.mean(axis=0))  # most values are the median
+        return cls(centre, np.exp2(np.round(np.log2(np.where(width > 0, width, 1.0)))))
+
+    def of_matrix(self, X: Matrix) -> Matrix:
+        """Return rows about the middle."""
+        if is_sparse(X):
+            return X
+        largest = np.finfo(np.float32).max
+        return np.clip((X - self.centre) / self.unit, -largest, largest)
+
+
+def leaves_of(trees: Sequence[Any], dtype: DTypeLike, middle: Middle | None = None) -> Leaves:
     """Return the trees' questions; leaves are numbered tree by tree.
 
     Parameters
@@ -46,6 +82,8 @@ def leaves_of(trees: Sequence[Any], dtype: DTypeLike) -> Leaves:
     dtype : dtype
         Of the rows. scikit-learn compares float32 features with float64 thresholds: in float32
         these are rounded down, which changes no answer.
+    middle : Middle or None, default=None
+        Of the rows, about which the trees were grown; None for those grown from rows as they are.
     """
     found: list[tuple[NDArray[Any], ...]] = []
     n_inner = n_leaves = 0
@@ -61,6 +99,8 @@ def leaves_of(trees: Sequence[Any], dtype: DTypeLike) -> Leaves:
         n_inner += int(is_inner.sum())
         n_leaves += int((~is_inner).sum())
     roots, feature, threshold, children = map(np.concatenate, zip(*found, strict=True))
+    if middle is not None:
+        threshold = threshold * middle.unit[feature] + middle.centre[feature]
     below = threshold.astype(dtype)
     below = np.where(below > threshold, np.nextafter(below, -np.inf, dtype=dtype), below)
     roots, feature, children = (part.astype(np.int32) for part in (roots, feature, children))
@@ -91,7 +131,7 @@ def shares_of(
 
 
 def joined(forests: Sequence[ForestModels]) -> ForestModels:
-    """Return all trees of forests, which have as many each: its scores are the mean of theirs."""
+    """Return all trees of several forests as one, whose scores are the mean of theirs."""
     parts, n_inner, n_leaves = [], 0, 0
     for one in forests:
         found = one.leaves
@@ -102,6 +142,7 @@ def joined(forests: Sequence[ForestModels]) -> ForestModels:
         n_leaves += one.local_intercept.shape[1]
     first = forests[0]
     by_leaf = np.concatenate([one.local_intercept.T for one in forests])
+    by_leaf /= by_leaf.dtype.type(len(forests))
     s, _, d = first.local_coef.shape
     return replace(
         first,

@@ -224,15 +224,15 @@ def _check_coder(coder: Coder, m: int, d: int) -> None:
 
 def _check_leaves(coder: Leaves, m: int, d: int) -> None:
     g, t = np.size(coder.feature), np.size(coder.roots)
-    _check_array("roots of the trees", coder.roots, (t,), kinds="iu")
-    _check_array("feature of the trees", coder.feature, (g,), kinds="iu")
+    _check_array("roots of the trees", coder.roots, (t,), kinds="i")
+    _check_array("feature of the trees", coder.feature, (g,), kinds="i")
     _check_array("threshold of the trees", coder.threshold, (g,))
     if not t or g + t != m:
         raise ValueError(f"{t} trees with {g} inner nodes give no {m} leaves")
     if g and not 0 <= coder.feature.min() <= coder.feature.max() < d:
         raise ValueError(f"feature of the trees should be places among {d} features")
     children = coder.children
-    _check_array("children of the trees", children, (g, 2), kinds="iu")
+    _check_array("children of the trees", children, (g, 2), kinds="i")
     nodes = np.concatenate([coder.roots, children.ravel()]).astype(np.int64)
     if (np.sort(nodes) != np.arange(-m, g)).any():
         raise ValueError("roots and children should name each inner node and each leaf once")

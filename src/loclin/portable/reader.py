@@ -78,12 +78,19 @@ def responses_of(term: Term, X: Array) -> Array:
     return np.einsum("smd,nd->nsm", np.asarray(term.coef, float), X) + intercept
 
 
+def in_metric(term: Term, X: Array) -> Array:
+    """Return the rows as the coder sees them."""
+    if term.root is None:
+        return X
+    root = np.asarray(term.root, float)
+    return X * root if root.ndim == 1 else X @ root
+
+
 def codes_of(term: Term, X: Array) -> Array:
     """Return the codes of the rows: (n, s, m), or (n, 1, m) where the scorers share them."""
     if isinstance(term.coder, Pooling):
         return pooled(term.coder.q, responses_of(term, X))
-    root = None if term.root is None else np.asarray(term.root, float)
-    seen = X if root is None else X * root if root.ndim == 1 else X @ root
+    seen = in_metric(term, X)
     if isinstance(term.coder, ConstantCode):
         codes = np.asarray(term.coder.codes, float)
         return np.broadcast_to(codes, (len(X), *codes.shape))
@@ -190,22 +197,31 @@ def leaves_at(coder: Leaves, X: Array) -> Array:
 
 def in_leaves(coder: Leaves, X: Array) -> Array:
     """Return the codes of each row's leaves, (n, m)."""
-    at, n_trees = leaves_at(coder, X), len(coder.roots)
-    codes = np.zeros((len(X), len(coder.feature) + n_trees))  # a leaf more than inner nodes a tree
-    np.put_along_axis(codes, at, 1 / n_trees, axis=1)
+    codes = np.zeros((len(X), len(coder.feature) + len(coder.roots)))  # a leaf more a tree
+    np.put_along_axis(codes, leaves_at(coder, X), 1.0, axis=1)
     return codes
 
 
 def scores_of(term: Term, rows: Array) -> Array:
     """Return the scores of the scorers, (n, s)."""
     X = seen_by(term, rows)
+    if isinstance(term.coder, Leaves) and term.coef is None:
+        return said_by_leaves(term, term.coder, X)
     scores = (codes_of(term, X) * responses_of(term, X)).sum(axis=2)
     return scores + np.asarray(term.bias, float)
+
+
+def said_by_leaves(term: Term, coder: Leaves, X: Array) -> Array:
+    """Return the sums of what each row's leaves say, (n, s): few of many."""
+    said = np.asarray(term.intercept, float)[:, leaves_at(coder, in_metric(term, X))]
+    return said.sum(axis=2).T + np.asarray(term.bias, float)
 
 
 def local_models(term: Term, rows: Array) -> tuple[Array, Array]:
     """Return the linear model of each row and scorer, (n, s, d) and (n, s), of the rows given."""
     X, (s, m) = seen_by(term, rows), term.intercept.shape
+    if isinstance(term.coder, Leaves) and term.coef is None:
+        return np.zeros((len(X), s, rows.shape[1])), said_by_leaves(term, term.coder, X)
     codes = np.broadcast_to(codes_of(term, X), (len(X), s, m))
     intercept = np.einsum("nsm,sm->ns", codes, np.asarray(term.intercept, float)) + term.bias
     of_all = np.zeros((len(X), s, rows.shape[1]))

@@ -98,7 +98,7 @@ class TreePath:
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Trees that ask one feature at a time: in each of t trees the row's leaf has 1 / t, others 0.
+    """Trees that ask one feature at a time: in each of t trees the row's leaf has 1, others 0.
 
     From inner node k a row goes to ``children[k, 0]`` where ``x_feature[k] <= threshold[k]``, else
     to ``children[k, 1]``. Inner nodes are numbered through all trees, from 0; a number below 0 is a
@@ -118,6 +118,10 @@ class Leaves:
     feature: Array
     threshold: Array
     children: Array
+
+    def __post_init__(self) -> None:
+        """Keep loops, which follow these numbers, from others."""
+        _hold(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +221,10 @@ class Pieces:
     low: Array
     high: Array
 
+    def __post_init__(self) -> None:
+        """Keep loops, which follow these numbers, from others."""
+        _hold(self)
+
 
 @dataclass(frozen=True, eq=False)
 class Term:
@@ -282,6 +290,15 @@ WORDS: dict[str, Any] = {
     for word in (ConstantCode, LinearGates, NearestAnchors, TreePath, Leaves, Pooling, TangentCodes,
                  CodesByScorer, Pieces, Term)
 }  # fmt: skip
+
+
+def _hold(word: Any) -> None:
+    """Let arrays of a word be views that cannot be written."""
+    for name, value in list(vars(word).items()):
+        if isinstance(value, np.ndarray):
+            view = value.view()
+            view.flags.writeable = False
+            object.__setattr__(word, name, view)
 
 
 def to_data(value: Any) -> Any:
