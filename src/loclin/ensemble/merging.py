@@ -17,7 +17,8 @@ def merged(members: list[Any]) -> list[Any]:
     """Return one classifier whose scores are the mean of the members', if they share their codes.
 
     Scores are linear in the models. The codes are shared where all members have the same coding,
-    which was frozen then; otherwise the members are returned as they are. What else the one tells
+    which was frozen then. Forests are one forest of all their trees. Other members are returned as
+    they are. What else the one tells
     of its fit, as `alpha_` and `objective_`, is that of the first.
 
     Parameters
