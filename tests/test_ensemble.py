@@ -1,5 +1,7 @@
 """The ensemble: a mean of locally linear classifiers, which is one itself."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification, make_gaussian_quantiles
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score, train_test_split
@@ -80,6 +83,21 @@ def test_planes_tell_spheres():
         model = LocallyLinearEnsemble(kinds, n_folds=2, random_state=0, standardize=False).fit(X, y)
         errors[name] = 1 - model.score(X_new, y_new)
     assert errors["default"] < 0.8 * errors["without planes"]
+
+
+def test_default_kinds_give_no_advice_that_nobody_can_take(monkeypatch):
+    def fit(self, X, y, sample_weight=None):
+        warnings.warn("Raise max_iter", ConvergenceWarning, stacklevel=1)
+        return plain(self, X, y, sample_weight)
+
+    plain = ML3Classifier.fit
+    monkeypatch.setattr(ML3Classifier, "fit", fit)
+    X, y = problem(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LocallyLinearEnsemble(n_folds=2, random_state=0).fit(X[:60], y[:60])
+        with pytest.raises(ConvergenceWarning):
+            LocallyLinearEnsemble(MEMBERS[:1], n_folds=2, random_state=0).fit(X[:60], y[:60])
 
 
 def test_members_of_kinds_without_a_share_are_not_kept(monkeypatch):

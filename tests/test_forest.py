@@ -35,7 +35,10 @@ def test_scores_are_the_shares_of_scikit_learn(kind, dtype, form):
     forest = kind(7, random_state=0).fit(X[::2], y[::2])
     rows = X.astype(np.float32)  # which it compares
     trees = forest.estimators_
-    leaves, shares = leaves_of(trees, dtype), shares_of(trees, np.arange(3), 3, dtype) / 7
+    leaves, shares = (
+        leaves_of(trees, rows[::2].astype(dtype)),
+        shares_of(trees, np.arange(3), 3, dtype) / 7,
+    )
     found = leaf_scores(leaves, form(rows.astype(dtype)), shares.T)
     np.testing.assert_allclose(found, forest.predict_proba(form(rows)), atol=1e-6)
     codes = leaf_codes(leaves, form(rows.astype(dtype)))
@@ -48,7 +51,7 @@ def test_thresholds_in_single_precision_part_the_same_rows():
     high = np.nextafter(low, np.float32(5))
     X = np.array([[low], [high], [high], [low]])  # half-way between them rounds to the higher
     forest = RandomForestClassifier(1, bootstrap=False, random_state=0).fit(X, [0, 1, 1, 0])
-    leaves = leaves_of(forest.estimators_, np.float32)
+    leaves = leaves_of(forest.estimators_, X)
     shares = shares_of(forest.estimators_, np.arange(2), 2, np.float32)
     np.testing.assert_array_equal(leaf_scores(leaves, X, shares.T).argmax(axis=1), [0, 1, 1, 0])
 
@@ -104,6 +107,12 @@ def test_votes_are_counted_exactly_by_all_readers():
     assert (scores[300:] == 0).any()
     for one in (describe(model), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(one.decision_function(X), scores)
+
+
+def test_thresholds_are_between_values_that_occur():
+    X = np.random.default_rng(0).integers(0, 9, (300, 4)).astype(np.float32)
+    model = ForestClassifier(5, splits="best", random_state=0).fit(X, X[:, 0] > X[:, 1])
+    np.testing.assert_array_equal(describe(model).decision_function(X), model.decision_function(X))
 
 
 def test_what_loops_follow_cannot_be_written():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from numbers import Integral
 from typing import Any, Self
 
@@ -15,8 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.engine.data import Floats, Rows
 from loclin.engine.jit import read_only
 from loclin.engine.threads import side_by_side
+from loclin.engine.warned import quiet
 from loclin.ensemble.kinds import (
     check_kinds,
+    check_some_learn,
     check_streams,
     clone_with_state,
     counted,
@@ -328,9 +331,10 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
                 print(f"{type(self).__name__}: {type(member).__name__} {fold + 1}/{self.n_folds}")
             return member
 
-        members = side_by_side(fit_member, jobs[: len(kinds)], self.n_jobs)
-        kinds[:] = map(with_choices_of, members, kinds)
-        self._add_members(members, fit_member, jobs[len(kinds) :], watched)
+        with nullcontext() if self.estimators else quiet():  # nobody could heed what ours say
+            members = side_by_side(fit_member, jobs[: len(kinds)], self.n_jobs)
+            kinds[:] = map(with_choices_of, members, kinds)
+            self._add_members(members, fit_member, jobs[len(kinds) :], watched)
         by_kind = [members[kind :: len(kinds)] for kind in range(len(kinds))]
         self._take(weighing_by(by_kind, rows, labels, weights, folds, n_classes))
         self._keep_members(by_kind)
@@ -394,6 +398,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
             self._streamed = StreamedTemperature(n_rows=len(labels))
             self._features = PLAIN
         else:
+            check_some_learn(self.members_)
             rows = self._features.of_matrix(rows)
             known = Weighing(self.shares_, self.units_, self.temperature_, self.smoothing_)
             known, self._streamed = weighing_after(

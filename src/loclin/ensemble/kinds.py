@@ -52,6 +52,14 @@ def check_streams(members: list[Any]) -> None:
             )
 
 
+def check_some_learn(members: list[Any]) -> None:
+    """Raise where a stream would go on with members that stay as they are."""
+    if all(isinstance(member, ForestClassifier) for member in members):
+        raise ValueError(
+            "The ensemble has forests alone, which learn from no stream. Fit it again on all rows."
+        )
+
+
 def know_units(estimators: Any) -> bool:
     """Tell whether a kind is given points, or a frozen coding: they know rows as they are given."""
     for kind in estimators or ():

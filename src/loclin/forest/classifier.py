@@ -214,7 +214,7 @@ class Grown(Procedure):
             local_intercept=shares.T,  # leaf by leaf in memory
             intercept=np.zeros(s, dtype),
             alpha=1.0,
-            leaves=leaves_of(trees, dtype, middle),
+            leaves=leaves_of(trees, rows.X, middle),
         )
 
     def iterate(self, *, average: bool) -> float:

@@ -72,19 +72,20 @@ class Middle(NamedTuple):
         return np.clip((X - self.centre) / self.unit, -largest, largest)
 
 
-def leaves_of(trees: Sequence[Any], dtype: DTypeLike, middle: Middle | None = None) -> Leaves:
+def leaves_of(trees: Sequence[Any], X: Matrix, middle: Middle | None = None) -> Leaves:
     """Return the trees' questions; leaves are numbered tree by tree.
 
     Parameters
     ----------
     trees : list of sklearn.tree.DecisionTreeClassifier
         Fitted.
-    dtype : dtype
-        Of the rows. scikit-learn compares float32 features with float64 thresholds: in float32
-        these are rounded down, which changes no answer.
+    X : {ndarray, csr} of shape (n, d)
+        Rows that they have learned from. scikit-learn compares float32 features with float64
+        thresholds: in float32 these are rounded down, which changes no answer.
     middle : Middle or None, default=None
         Of the rows, about which the trees were grown; None for those grown from rows as they are.
     """
+    dtype = X.dtype
     found: list[tuple[NDArray[Any], ...]] = []
     n_inner = n_leaves = 0
     for one in trees:
@@ -101,10 +102,30 @@ def leaves_of(trees: Sequence[Any], dtype: DTypeLike, middle: Middle | None = No
     roots, feature, threshold, children = map(np.concatenate, zip(*found, strict=True))
     if middle is not None:
         threshold = threshold * middle.unit[feature] + middle.centre[feature]
+    if not is_sparse(X):
+        threshold = between_values(threshold, feature, X)
     below = threshold.astype(dtype)
     below = np.where(below > threshold, np.nextafter(below, -np.inf, dtype=dtype), below)
     roots, feature, children = (part.astype(np.int32) for part in (roots, feature, children))
     return Leaves(roots, feature, below, children)
+
+
+def between_values(threshold: Floats, feature: NDArray[np.intp], X: Floats) -> Floats:
+    """Return thresholds of which none is on a value that occurs: sides hang on no rounding.
+
+    scikit-learn looks at the rows of a node alone: half-way between 4 and 6, others may have 5. It
+    becomes 5.5, half-way to the next value.
+    """
+    moved, near = np.array(threshold, np.float64), 16 * np.finfo(X.dtype).eps
+    for f in np.unique(feature):
+        values, of_f = np.unique(X[:, f]).astype(np.float64), np.flatnonzero(feature == f)
+        after = np.searchsorted(values, moved[of_f], side="right")
+        inside = (after > 0) & (after < len(values))
+        of_f, at = of_f[inside], after[inside]
+        away = np.minimum(moved[of_f] - values[at - 1], values[at] - moved[of_f])
+        on_value = away <= near * np.abs(moved[of_f])
+        moved[of_f[on_value]] = (values[at - 1] / 2 + values[at] / 2)[on_value]
+    return moved
 
 
 def shares_of(
