@@ -254,7 +254,15 @@ def test_an_interrupt_leaves_warnings_and_overflows_to_be_handled_as_before(call
     assert np.geterr() == errors
 
 
-def test_a_compiler_that_goes_on_after_an_interrupt_leaves_no_filters_behind():
+@pytest.fixture
+def interrupts():
+    """Let SIGINT interrupt, also where a shell has started the tests in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_compiler_that_goes_on_after_an_interrupt_leaves_no_filters_behind(interrupts):
     """Numba catches warnings while it compiles, and puts back the filters that it has found."""
     interrupted, ended = Event(), Event()
 

@@ -25,10 +25,12 @@ class ForestModels(LocalModels):
         return dict(vars(self)) | {"local_coef": None, "n_features": self.local_coef.shape[2]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        values = state["local_intercept"]
-        s, m = values.shape
-        zeros = zero_models(s, m, state["n_features"], values.dtype)
-        self.__dict__.update({name: state[name] for name in self.names()} | {"local_coef": zeros})
+        """Take the state of a pickle or a file. Without zeros it is refused, as no forest is so."""
+        self.__dict__.update({name: state[name] for name in self.names() if name in state})
+        values, d = state.get("local_intercept"), state.get("n_features")
+        if isinstance(values, np.ndarray) and values.ndim == 2 and type(d) is int and 0 < d < 2**31:
+            s, m = values.shape
+            self.__dict__["local_coef"] = zero_models(s, m, d, values.dtype)
 
 
 def zero_models(s: int, m: int, d: int, dtype: DTypeLike) -> Floats:
