@@ -73,6 +73,8 @@ def compiled():
         loclin.L3MClassifier(2, solver="convex", max_iter=2, alpha="scale", random_state=0),
         loclin.L3MClassifier(2, solver="online", max_iter=2, alpha="scale", random_state=0),
         loclin.SVMKNNClassifier(5),
+        loclin.ForestClassifier(2, random_state=0),
+        loclin.ML3Classifier(2, max_iter=2, alpha="scale", pieces=2, random_state=0),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -255,14 +257,14 @@ def test_an_interrupt_leaves_warnings_and_overflows_to_be_handled_as_before(call
 
 
 @pytest.fixture
-def interrupts():
+def sigint_heard():
     """Let SIGINT interrupt, also where a shell has started the tests in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-def test_a_compiler_that_goes_on_after_an_interrupt_leaves_no_filters_behind(interrupts):
+def test_a_compiler_that_goes_on_after_an_interrupt_leaves_no_filters_behind(sigint_heard):
     """Numba catches warnings while it compiles, and puts back the filters that it has found."""
     interrupted, ended = Event(), Event()
 
