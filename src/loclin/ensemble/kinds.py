@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 from loclin.codings import OrthogonalCoding
 from loclin.engine.data import Floats, Labels, Matrix, is_sparse
+from loclin.ensemble.members import is_forest
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.columns import has_frozen
 from loclin.fitting.pieces import N_PIECES
@@ -54,7 +55,7 @@ def check_streams(members: list[Any]) -> None:
 
 def check_some_learn(members: list[Any]) -> None:
     """Raise where a stream would go on with members that stay as they are."""
-    if all(isinstance(member, ForestClassifier) for member in members):
+    if all(map(is_forest, members)):
         raise ValueError(
             "The ensemble has forests alone, which learn from no stream. Fit it again on all rows."
         )
