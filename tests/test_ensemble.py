@@ -1,5 +1,6 @@
 """The ensemble: a mean of locally linear classifiers, which is one itself."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -27,6 +28,7 @@ from loclin import (
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 from loclin.ensemble.selection import folds_of, select
 from loclin.fitting.probability import log_losses
+from loclin.portable import describe
 from tests.checks import mark_slow, of_single_precision
 
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
@@ -406,14 +408,22 @@ def test_rows_of_rare_classes_are_in_no_fold_and_others_are():
     assert (folds_of(np.array([0] * 20 + [1] * 2), 5, 0) == -1).all()  # one class is left
 
 
-def test_members_have_the_pieces_that_the_first_of_their_kind_chose(all_count):
-    X = np.random.default_rng(0).uniform(size=(200, 2))
+@pytest.mark.parametrize("n", [200, 1200])
+def test_of_many_rows_members_take_over_what_the_first_of_their_kind_chose(all_count, n):
+    X = np.random.default_rng(0).uniform(size=(n, 2))
     y = np.floor(5 * X[:, 0]).astype(int) % 2  # bends that few models have not
-    kinds = [ML3Classifier(2, max_iter=10), ML3Classifier(2, max_iter=10, pieces=None)]
+    planes = LLSVMClassifier(OrthogonalCoding(1), max_iter=10)
+    kinds = [ML3Classifier(2, max_iter=10), ML3Classifier(2, max_iter=10, pieces=None), planes]
     model = LocallyLinearEnsemble(kinds, n_folds=3, random_state=0).fit(X, y)
-    parameters = [member.pieces for member in model.members_]
-    assert parameters == ["auto", 8, 8, None, None, None]
-    assert [member.pieces_ is None for member in model.members_] == [False] * 3 + [True] * 3
+    assert [member.pieces_ is None for member in model.members_[:6]] == [False] * 3 + [True] * 3
+    maps = {id(member._features) for member in model.members_[:3]}
+    assert len(maps) == (1 if n > 1000 else 3)
+    assert len(model.members_) == (7 if n > 1000 else 9)  # planes of one coding are merged
+    pickled = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(pickled.decision_function(X), model.decision_function(X))
+    np.testing.assert_allclose(
+        describe(model).decision_function(X), model.decision_function(X), atol=1e-12
+    )
 
 
 def test_rows_of_weight_zero_are_not_there():

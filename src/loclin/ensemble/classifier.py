@@ -18,6 +18,7 @@ from loclin.engine.jit import read_only
 from loclin.engine.threads import side_by_side
 from loclin.engine.warned import quiet
 from loclin.ensemble.kinds import (
+    FEW_ROWS,
     check_kinds,
     check_some_learn,
     check_streams,
@@ -25,8 +26,8 @@ from loclin.ensemble.kinds import (
     counted,
     kinds_of,
     know_units,
+    like_first,
     unfitted_member,
-    with_choices_of,
 )
 from loclin.ensemble.members import (
     Kinds,
@@ -35,6 +36,7 @@ from loclin.ensemble.members import (
     fitted_alike,
     is_forest,
     mean_scores,
+    share_maps,
     terms_of,
     weights_of,
     without_names,
@@ -54,19 +56,10 @@ from loclin.fitting.checks import (
     read_rows,
 )
 from loclin.fitting.features import PLAIN, standardized
-from loclin.fitting.probability import (
-    StreamedTemperature,
-    log_losses,
-    spread,
-)
+from loclin.fitting.probability import StreamedTemperature, log_losses, spread
 from loclin.fitting.rows import hold_out, near_one, of_positive_weight, without_tiny
 from loclin.fitting.scored import Scored
-from loclin.fitting.targets import (
-    classes_of_stream,
-    find_classes,
-    in_classes,
-    that_occur,
-)
+from loclin.fitting.targets import classes_of_stream, find_classes, in_classes, that_occur
 from loclin.portable.words import Term
 
 
@@ -83,6 +76,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     a unit being the spread of the kind's scores. It is a locally linear classifier itself, with the
     members' models side by side and their codes times share / unit: `local_model` stays exact.
     Members that share one frozen coding are merged into one, whose models are the mean of theirs.
+    From 1,000 rows on, members take over what the first of their kind has chosen: the strength, the
+    metric, pieces of features, and planes.
 
     Parameters
     ----------
@@ -314,12 +309,16 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         context.call_on_fit_task_begin(estimator=self)
 
         as_given = standardizes or self.estimators is None  # the ensemble does it
+        alike = as_given and len(labels) >= FEW_ROWS  # else choices of each are worth their time
+        firsts: list[Any] = []  # of each kind, once they are fitted
 
         def fit_member(fold: int, kind: int) -> Any:
             member = unfitted_member(
                 kinds[kind], kind, fold, seed, self.classes_,
                 as_given=as_given, standardized=standardizes,
             )  # fmt: skip
+            if alike and firsts:
+                member = like_first(member, firsts[kind])
             kept = folds != fold
             given = None if sample_weight is None else weights[kept]
             task = context.subcontext(task_name="member", task_id=fold * len(kinds) + kind)
@@ -333,7 +332,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
 
         with nullcontext() if self.estimators else quiet():  # nobody could heed what ours say
             members = side_by_side(fit_member, jobs[: len(kinds)], self.n_jobs)
-            kinds[:] = map(with_choices_of, members, kinds)
+            firsts += share_maps(members)
             self._add_members(members, fit_member, jobs[len(kinds) :], watched)
         by_kind = [members[kind :: len(kinds)] for kind in range(len(kinds))]
         self._take(weighing_by(by_kind, rows, labels, weights, folds, n_classes))

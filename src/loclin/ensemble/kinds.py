@@ -15,7 +15,6 @@ from loclin.engine.data import Floats, Labels, Matrix, is_sparse
 from loclin.ensemble.members import is_forest
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.columns import has_frozen
-from loclin.fitting.pieces import N_PIECES
 from loclin.fitting.rows import near_one, without_tiny
 from loclin.fitting.targets import class_weights
 from loclin.forest import ForestClassifier
@@ -25,7 +24,7 @@ from loclin.ml3 import ML3Classifier
 from loclin.sapl import SAPLClassifier
 
 _MOST_FEATURES = 2000  # of the kinds with planes, whose codes are dense, and of forests
-_FEW_ROWS = 1000  # fewer: a nearly linear kind; from here on a forest (docs/notes/pieces.md)
+FEW_ROWS = 1000  # fewer: a nearly linear kind; from here on a forest (docs/notes/pieces.md)
 _MOST_NEARLY_LINEAR = 200  # features
 _TREES = 40  # of a member
 _MOST_NUMBERS = 2**27  # that the leaves of all trees say, at most
@@ -136,9 +135,9 @@ def kinds_of(
         kinds += [LLSVMClassifier(coding, bias="both", metric=None) for coding in codings]
         n, d = seen.shape
         of_leaves = min(n, ForestClassifier().most_rows) * n_classes * n_folds * _TREES
-        if n < _FEW_ROWS and d <= _MOST_NEARLY_LINEAR:
+        if n < FEW_ROWS and d <= _MOST_NEARLY_LINEAR:
             kinds.append(L3MClassifier(solver="online"))
-        elif n >= _FEW_ROWS and not is_sparse(rows) and of_leaves <= _MOST_NUMBERS:
+        elif n >= FEW_ROWS and not is_sparse(rows) and of_leaves <= _MOST_NUMBERS:
             kinds.append(ForestClassifier(_TREES))
     return kinds
 
@@ -172,11 +171,19 @@ def unfitted_member(
     return member.set_params(calibrate=False)
 
 
-def with_choices_of(member: Any, kind: Any) -> Any:
-    """Return a kind whose members have pieces where the first of them chose to have some."""
-    if kind.pieces != "auto":
-        return kind
-    return clone(kind).set_params(pieces=None if member.pieces_ is None else N_PIECES)
+def like_first(member: Any, first: Any) -> Any:
+    """Return an unfitted member that takes over what the first of its kind has chosen.
+
+    Planes that know no labels are among it: with them, all members of the kind can be merged.
+    Where the first has seen some columns only, the member chooses for itself.
+    """
+    if first._features.columns is not None:
+        return member
+    member._take_over(first)
+    coding = vars(first).get("coding_")
+    if isinstance(coding, OrthogonalCoding) and not coding.per_class:
+        member.set_params(coding=FrozenEstimator(coding))
+    return member
 
 
 def clone_with_state(member: Any) -> Any:

@@ -18,6 +18,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.consistent import missing, wrong_with_classes
 from loclin.fitting.features import FeatureMap
 from loclin.fitting.probability import StreamedTemperature
+from loclin.fitting.scored import blocks_of
 from loclin.forest import ForestClassifier
 from loclin.portable.words import Term
 
@@ -107,15 +108,37 @@ def factors_of(
     ]
 
 
-def mean_scores(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int) -> Floats:
+def share_maps(members: Sequence[Any]) -> Sequence[Any]:
+    """Return fitted members, of which those whose maps are equal have one: it maps rows once."""
+    found: list[FeatureMap] = []
+    for member in members:
+        same = [one for one in found if one.equals(member._features)]
+        if not same:
+            found.append(member._features)
+        else:
+            member._features = same[0]
+    return members
+
+
+def mean_scores(factors: Sequence[tuple[Any, float]], rows: Any, n_classes: int) -> Floats:
     """Return the sum of the members' scores times their factors, (n, n_scorers).
 
-    The rows are checked; those of a fit have lost their names.
+    The rows are checked; those of a fit have lost their names. Members that share a map see them
+    mapped once.
     """
+    maps = {id(member._features): member._features for member, _ in factors}
+    blocks = blocks_of(rows, max(one.n_pieces for one in maps.values()))
+    return np.concatenate([_mean_scores(factors, maps, block, n_classes) for block in blocks])
+
+
+def _mean_scores(
+    factors: Sequence[tuple[Any, float]], maps: dict[int, FeatureMap], rows: Any, n_classes: int
+) -> Floats:
     scores = np.zeros((rows.shape[0], 1 if n_classes == 2 else n_classes), rows.dtype)
+    seen = {name: one.of_matrix(rows) for name, one in maps.items()}
     for member, factor in factors:
-        of_member = member._decisions(member._scores_of_rows(rows)).reshape(scores.shape)
-        scores += rows.dtype.type(factor) * of_member
+        of_member = member._decisions(member._class_scores(seen[id(member._features)]))
+        scores += rows.dtype.type(factor) * of_member.reshape(scores.shape)
     return scores
 
 

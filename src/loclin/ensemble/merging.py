@@ -6,6 +6,8 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
+from sklearn.frozen import FrozenEstimator
+
 from loclin.engine.data import Floats
 from loclin.ensemble.members import is_forest
 from loclin.forest.trees import joined
@@ -16,10 +18,10 @@ _MODELS = "local_coef", "local_intercept", "intercept"
 def merged(members: list[Any]) -> list[Any]:
     """Return one classifier whose scores are the mean of the members', if they share their codes.
 
-    Scores are linear in the models. The codes are shared where all members have the same coding,
-    which was frozen then. Forests are one forest of all their trees. Other members are returned as
-    they are. What else the one tells
-    of its fit, as `alpha_` and `objective_`, is that of the first.
+    Scores are linear in the models. The codes are shared where all members see rows alike, and have
+    one coding, which all or all but the first had frozen. Forests are one forest of all their
+    trees. Other members are returned as they are. What else the one tells of its fit, as `alpha_`
+    and `objective_`, is that of the first.
 
     Parameters
     ----------
@@ -27,10 +29,12 @@ def merged(members: list[Any]) -> list[Any]:
         Fitted, of one kind.
     """
     first = members[0]
-    if all(is_forest(one) and _sees_rows_as_given(one) for one in members):
+    if not all(_sees_alike(one, first) for one in members):
+        return members
+    if all(map(is_forest, members)):
         return [_one_forest(members)]
-    coding = getattr(first, "coding_", None)
-    if coding is None or any(one.coding_ is not coding for one in members):
+    coding = _coding_of(first)
+    if coding is None or any(_coding_of(one) is not coding for one in members):
         return members
     one = copy(first)
     one._kept = None
@@ -41,8 +45,16 @@ def merged(members: list[Any]) -> list[Any]:
     return [one]
 
 
-def _sees_rows_as_given(member: Any) -> bool:
-    return member._features.is_raw and member._features.columns is None
+def _sees_alike(member: Any, first: Any) -> bool:
+    """Tell whether two members map their rows alike."""
+    maps = member._features, first._features
+    return maps[0] is maps[1] or all(one.is_raw and one.columns is None for one in maps)
+
+
+def _coding_of(member: Any) -> Any:
+    """Return the coding of a member, the one inside where it was frozen."""
+    coding = getattr(member, "coding_", None)
+    return coding.estimator if isinstance(coding, FrozenEstimator) else coding
 
 
 def _one_forest(members: list[Any]) -> Any:

@@ -131,6 +131,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         self._check_parameters()
         self._check_shared_parameters()
         continued = bool(self.warm_start or self._unfinished) and self._is_fitted()
+        chosen = self.__dict__.pop("_taken_over", {})
         old_classes = self.classes_ if continued else None
         if continued:
             check_described(self)
@@ -143,6 +144,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         check_same_classes(self.classes_, old_classes)
         if continued:
             self._see_all_columns(rows.X, streams=False)
+        elif chosen:
+            self.__dict__.update(chosen)
         else:
             plain = self._standardized(rows, self._used_columns(rows))
             self._features = chosen_features(self, rows, plain)
@@ -150,7 +153,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         self._stream, self._moments, self._mean_weight = None, None, RunningMean()
         rng = deepcopy(self._unfinished) or self._generator()
         del target
-        if not continued:
+        if not (continued or chosen):
             self._factor = chosen_factor(self, rows, self._seed())
             self.__dict__.update(chosen_metric(self, rows))
         held_out = None
@@ -261,6 +264,12 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
 
     def _is_fitted(self) -> bool:
         return self._learned is not None
+
+    def _take_over(self, fitted: LocallyLinearClassifier) -> None:
+        """Let the next fit do with the map, strength and metric of a fit to rows alike."""
+        of_fitted = vars(fitted)
+        names = of_fitted.keys() & {"_features", "_factor", "_root"}
+        self._taken_over = {name: of_fitted[name] for name in names}
 
     def _forget_fit(self) -> None:
         """Remove the attributes of an earlier fit; those of the user, or of a subclass, stay."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -80,6 +81,8 @@ def is_same(value: Any, before: Any) -> bool:
         return type(value) is type(before) and _all_same(_parts(value), _parts(before))
     if isinstance(value, dict) and isinstance(before, dict):
         return _all_same(value, before)
+    if is_dataclass(value) and type(value) is type(before):
+        return _all_same(vars(value), vars(before))
     if isinstance(value, list | tuple) and isinstance(before, list | tuple):
         return _all_same(dict(enumerate(value)), dict(enumerate(before)))
     if hasattr(value, "shape") or hasattr(before, "shape"):

@@ -20,6 +20,7 @@ from loclin.engine.data import Floats, Matrix, Rows, is_sparse
 from loclin.engine.procedure import Change
 from loclin.engine.rising import with_pieces
 from loclin.engine.shapes import Shape
+from loclin.fitting.begun import is_same
 from loclin.fitting.columns import Columns
 from loclin.portable.checks import check_pieces
 from loclin.portable.reader import without_pieces
@@ -69,6 +70,10 @@ class FeatureMap:
     def n_pieces(self) -> int:
         """Columns beside the features."""
         return 0 if self.pieces is None else len(self.pieces.feature)
+
+    def equals(self, other: FeatureMap) -> bool:
+        """Tell whether another map is of the same numbers."""
+        return is_same(vars(self), vars(other))
 
     def of_matrix(self, X: Matrix) -> Any:
         """Return the rows as the model sees them: the mean comes first, where it is large."""

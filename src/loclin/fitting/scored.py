@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -192,9 +192,14 @@ class ByLocalModels(Scored):
     def _scores_of_rows(self, rows: Matrix, *, ranks: bool = False) -> Floats:
         """Score of every scorer, of rows that are checked; of those with pieces in blocks."""
         features = self._features
-        if features.pieces is None:
-            return self._class_scores(features.of_matrix(rows), ranks=ranks)
-        step = max(1, _BLOCK // (rows.shape[1] + features.n_pieces))
-        blocks = (rows[first : first + step] for first in range(0, rows.shape[0], step))
+        blocks = blocks_of(rows, features.n_pieces)
         scores = [self._class_scores(features.of_matrix(block), ranks=ranks) for block in blocks]
         return np.concatenate(scores)
+
+
+def blocks_of(rows: Matrix, n_pieces: int) -> Iterator[Matrix]:
+    """Yield rows in blocks that stay small with so many pieces beside the features; else all."""
+    n, d = rows.shape
+    step = max(1, _BLOCK // (d + n_pieces)) if n_pieces else max(1, n)
+    for first in range(0, max(1, n), step):
+        yield rows[first : first + step]
