@@ -26,6 +26,8 @@ from loclin import (
     SAPLClassifier,
 )
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
+from loclin.ensemble.kinds import like_first
+from loclin.ensemble.merging import merged
 from loclin.ensemble.selection import folds_of, select
 from loclin.fitting.probability import log_losses
 from loclin.portable import describe
@@ -418,12 +420,32 @@ def test_of_many_rows_members_take_over_what_the_first_of_their_kind_chose(all_c
     assert [member.pieces_ is None for member in model.members_[:6]] == [False] * 3 + [True] * 3
     maps = {id(member._features) for member in model.members_[:3]}
     assert len(maps) == (1 if n > 1000 else 3)
+    roots = {id(member._root) for member in model.members_[:3]}
+    assert len(roots) == 1 or n < 1000
     assert len(model.members_) == (7 if n > 1000 else 9)  # planes of one coding are merged
     pickled = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(pickled.decision_function(X), model.decision_function(X))
     np.testing.assert_allclose(
         describe(model).decision_function(X), model.decision_function(X), atol=1e-12
     )
+
+
+def test_planes_that_the_first_of_a_kind_has_fitted_are_merged_without_change():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = np.floor(X[:, 0]).astype(int) % 3
+    members = [LLSVMClassifier(OrthogonalCoding(2), pieces=4, max_iter=5, random_state=0).fit(X, y)]
+    for fold in range(2):
+        other = like_first(clone(members[0]).set_params(random_state=fold + 1), members[0])
+        members.append(other.fit(X[fold::2], y[fold::2]))
+        assert other._features is members[0]._features
+        assert other._factor == members[0]._factor
+    (one,) = merged(members)
+    mean = np.mean([member.decision_function(X) for member in members], axis=0)
+    np.testing.assert_allclose(one.decision_function(X), mean, atol=1e-12)
+    assert np.abs(mean - members[0].decision_function(X)).max() > 1e-3
+    apart = clone(members[0]).fit(X[::2], y[::2])  # planes of its own, of rows mapped alike
+    apart._features = members[0]._features
+    assert merged([members[0], apart]) == [members[0], apart]
 
 
 def test_rows_of_weight_zero_are_not_there():

@@ -24,7 +24,7 @@ from loclin.ml3 import ML3Classifier
 from loclin.sapl import SAPLClassifier
 
 _MOST_FEATURES = 2000  # of the kinds with planes, whose codes are dense, and of forests
-FEW_ROWS = 1000  # fewer: a nearly linear kind; from here on a forest (docs/notes/pieces.md)
+FEW_ROWS = 1000  # fewer: a nearly linear kind, no forest, and each member chooses for itself
 _MOST_NEARLY_LINEAR = 200  # features
 _TREES = 40  # of a member
 _MOST_NUMBERS = 2**27  # that the leaves of all trees say, at most
@@ -172,10 +172,10 @@ def unfitted_member(
 
 
 def like_first(member: Any, first: Any) -> Any:
-    """Return an unfitted member that takes over what the first of its kind has chosen.
+    """Return an unfitted member with the choices of the first of its kind.
 
-    Planes that know no labels are among it: with them, all members of the kind can be merged.
-    Where the first has seen some columns only, the member chooses for itself.
+    It also gets the planes of the first, if they know no labels: then all members of the kind can
+    be merged. Where the first has seen some columns only, the member chooses for itself.
     """
     if first._features.columns is not None:
         return member

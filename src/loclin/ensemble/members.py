@@ -126,19 +126,20 @@ def mean_scores(factors: Sequence[tuple[Any, float]], rows: Any, n_classes: int)
     The rows are checked; those of a fit have lost their names. Members that share a map see them
     mapped once.
     """
-    maps = {id(member._features): member._features for member, _ in factors}
-    blocks = blocks_of(rows, max(one.n_pieces for one in maps.values()))
-    return np.concatenate([_mean_scores(factors, maps, block, n_classes) for block in blocks])
-
-
-def _mean_scores(
-    factors: Sequence[tuple[Any, float]], maps: dict[int, FeatureMap], rows: Any, n_classes: int
-) -> Floats:
-    scores = np.zeros((rows.shape[0], 1 if n_classes == 2 else n_classes), rows.dtype)
-    seen = {name: one.of_matrix(rows) for name, one in maps.items()}
+    by_map: dict[int, list[tuple[Any, float]]] = {}
     for member, factor in factors:
-        of_member = member._decisions(member._class_scores(seen[id(member._features)]))
-        scores += rows.dtype.type(factor) * of_member.reshape(scores.shape)
+        by_map.setdefault(id(member._features), []).append((member, factor))
+    blocks = blocks_of(rows, max(member._features.n_pieces for member, _ in factors))
+    return np.concatenate([_mean_scores(by_map.values(), one, n_classes) for one in blocks])
+
+
+def _mean_scores(by_map: Iterable[list[tuple[Any, float]]], rows: Any, n_classes: int) -> Floats:
+    scores = np.zeros((rows.shape[0], 1 if n_classes == 2 else n_classes), rows.dtype)
+    for factors in by_map:
+        seen = factors[0][0]._features.of_matrix(rows)
+        for member, factor in factors:
+            of_member = member._decisions(member._class_scores(seen))
+            scores += rows.dtype.type(factor) * of_member.reshape(scores.shape)
     return scores
 
 

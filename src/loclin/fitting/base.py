@@ -8,8 +8,10 @@ nothing that is concrete.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -77,6 +79,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
     _mean_weight: RunningMean = RunningMean()  # of the rows of a stream
     _strength_name = "alpha"  # the parameter that "auto" leaves to held-out rows
     _factor: float = 1.0  # on the rule for it, chosen in the fit
+    _taken_over: Mapping[str, Any] = MappingProxyType({})  # choices of another fit, for the next
 
     # What a model supplies.
 
@@ -131,7 +134,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         self._check_parameters()
         self._check_shared_parameters()
         continued = bool(self.warm_start or self._unfinished) and self._is_fitted()
-        chosen = self.__dict__.pop("_taken_over", {})
+        chosen = self.__dict__.pop("_taken_over", self._taken_over)
         old_classes = self.classes_ if continued else None
         if continued:
             check_described(self)
@@ -266,7 +269,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         return self._learned is not None
 
     def _take_over(self, fitted: LocallyLinearClassifier) -> None:
-        """Let the next fit do with the map, strength and metric of a fit to rows alike."""
+        """Let the next fit use the map, strength and metric that another has chosen."""
         of_fitted = vars(fitted)
         names = of_fitted.keys() & {"_features", "_factor", "_root"}
         self._taken_over = {name: of_fitted[name] for name in names}

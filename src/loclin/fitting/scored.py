@@ -198,8 +198,14 @@ class ByLocalModels(Scored):
 
 
 def blocks_of(rows: Matrix, n_pieces: int) -> Iterator[Matrix]:
-    """Yield rows in blocks that stay small with so many pieces beside the features; else all."""
+    """Yield rows in blocks that stay small with so many pieces beside the features.
+
+    Without pieces all are one block, and not copied.
+    """
     n, d = rows.shape
-    step = max(1, _BLOCK // (d + n_pieces)) if n_pieces else max(1, n)
-    for first in range(0, max(1, n), step):
+    step = max(1, _BLOCK // (d + n_pieces)) if n_pieces else n
+    if n <= step:
+        yield rows
+        return
+    for first in range(0, n, step):
         yield rows[first : first + step]
