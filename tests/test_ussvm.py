@@ -729,3 +729,14 @@ def test_a_class_that_comes_later_has_a_gap_and_rows_of_weight_zero_do_not_count
     np.testing.assert_allclose(of_all[0].toarray(), of_some[0].toarray(), atol=1e-9)
     model.set_output(transform="pandas").add_class(X, y == 1, 1.5)
     assert len(model.dual_gap_) == len(model.intercept_) == n_classes + 1
+
+
+def test_atoms_of_many_classes_are_bounded():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(60), 3)
+    X = rng.normal(size=(60, 5))[y] + 0.1 * rng.normal(size=(180, 5))
+    many = quick(n_atoms=None, beta="scale", max_iter=1, calibrate=False)
+    assert many.fit(X, y).dictionary_.shape == (5, 100)
+    assert many.fit(X, y % 40).dictionary_.shape == (5, 80)
+    wide = np.hstack([X, rng.normal(size=(180, 105))])
+    assert many.fit(wide, y).dictionary_.shape == (110, 110)

@@ -36,6 +36,9 @@ from loclin.ussvm.descent import DictionaryDescent, first_atoms
 from loclin.ussvm.procedures import MODELS, CodesFit, DescentFit, DescentStream, beta_of
 from loclin.ussvm.solver import Codes, CodeSolver
 
+# Atoms by default: so many at least; no more than so many, or than features.
+_FEWEST_ATOMS, _MOST_ATOMS = 10, 100
+
 
 class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocallyLinearClassifier):
     """US-SVM: linear classifiers that are sparse codes over a dictionary which they share.
@@ -55,7 +58,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     Parameters
     ----------
     n_atoms : int, default=None
-        Atoms of the dictionary. None takes twice the number of scorers, at least 10. With as many
+        Atoms of the dictionary. None takes twice the number of scorers, at least 10 and at most 100
+        or, if that is more, n_features: a step over codes costs the square of it. With as many
         atoms as classes the best dictionary is that of the classes' own SVMs; fewer have to be
         shared.
     alpha : float, default=0.0
@@ -312,7 +316,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             n_scorers = self._signs(rows.y[:1]).shape[1]
             given = dictionary_to_use(self.dictionary, rows.X)
             if given is None:
-                atoms = first_atoms(rows, n_scorers, self.n_atoms or max(10, 2 * n_scorers), rng)
+                n_atoms = self.n_atoms or _auto_n_atoms(n_scorers, rows.X.shape[1])
+                atoms = first_atoms(rows, n_scorers, n_atoms, rng)
             else:
                 atoms = np.ascontiguousarray(given.T)
             codes = np.zeros((n_scorers, len(atoms)), atoms.dtype)
@@ -586,3 +591,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         """
         check_is_fitted(self, "dictionary_")
         return np.bincount(self.codes_.indices, minlength=self.dictionary_.shape[1])
+
+
+def _auto_n_atoms(n_scorers: int, n_features: int) -> int:
+    """Return how many atoms a dictionary has by default."""
+    return min(max(_FEWEST_ATOMS, 2 * n_scorers), max(_MOST_ATOMS, n_features))
