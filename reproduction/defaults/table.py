@@ -3,11 +3,13 @@
 All sets at hand, at most 10,000 training and as many test rows, drawn with each class's share. Sets
 without a test split hold a third out; those of fewer than 2,000 rows five times, and the mean
 counts. Features are standardised, sparse ones divided by their greatest value, those of boosted
-trees left as they are. Nothing is tuned but "SVC-rbf, tuned": 3-fold cross-validation on at most
-3,000 training rows. It has no probabilities of its own: its log loss and AUC (one class against the
-rest, mean of the classes) are those of sigmoids found by five folds. Prediction time is the least
-of some calls on 2,000 rows, in processor seconds of one thread; size is that of the pickled
-pipeline. LightGBM, CatBoost and EBM come with ``pip install "./reproduction[rivals]"``.
+trees and of pytabkit left as they are. Nothing is tuned but "SVC-rbf, tuned": 3-fold cross-
+validation on at most 3,000 training rows. It has no probabilities of its own: its log loss and AUC
+(one class against the rest, mean of the classes) are those of sigmoids found by five folds.
+Prediction time is the least of some calls on 2,000 rows, in processor seconds of one thread; size
+is that of the pickled pipeline. LightGBM, CatBoost and EBM come with ``pip install
+"./reproduction[rivals]"``; RealMLP, TabM and xRFM with ``"./reproduction[networks]"``, which needs
+PyTorch.
 """
 
 from __future__ import annotations
@@ -60,6 +62,9 @@ OWN = ("LocallyLinearEnsemble", "ML3Classifier", "LLSVMClassifier", "SAPLClassif
        "SVMKNNClassifier")  # fmt: skip
 BOOSTING, EBM = "HistGradientBoosting", "EBM"
 TREES = (BOOSTING, "LightGBM", "LightGBM, linear trees", "CatBoost", EBM)
+# Of pytabkit: networks and kernel machines, which prepare features themselves.
+PYTABKIT = {"RealMLP": "RealMLP_TD_Classifier", "TabM": "TabM_D_Classifier",
+            "xRFM": "XRFM_D_Classifier"}  # fmt: skip
 EBM_FEATURES = 200  # one fit to USPS, of 256, had not ended after half an hour
 
 
@@ -95,6 +100,13 @@ def ebm(seed: int) -> Any:
     return ExplainableBoostingClassifier(random_state=seed, n_jobs=1)
 
 
+def of_pytabkit(name: str, seed: int) -> Any:
+    """Return a classifier of pytabkit on one thread, with the parameters that it ships."""
+    import pytabkit
+
+    return getattr(pytabkit, PYTABKIT[name])(device="cpu", random_state=seed, n_threads=1)
+
+
 # What builds each classifier with a seed.
 SYSTEMS: dict[str, Callable[[int], Any]] = {
     **{name: partial(own, name) for name in OWN},
@@ -108,6 +120,7 @@ SYSTEMS: dict[str, Callable[[int], Any]] = {
     "LightGBM, linear trees": partial(lightgbm, linear_tree=True),
     "CatBoost": catboost,
     EBM: ebm,
+    **{name: partial(of_pytabkit, name) for name in PYTABKIT},
     "random forest": lambda seed: RandomForestClassifier(random_state=seed),
     "k-NN": lambda seed: KNeighborsClassifier(),
     "MLP": lambda seed: MLPClassifier(random_state=seed),
@@ -117,7 +130,7 @@ SYSTEMS: dict[str, Callable[[int], Any]] = {
 def pipeline(name: str, X: Any, seed: int) -> Any:
     """Return the unfitted classifier with the preparation that its features need."""
     classifier = SYSTEMS[name](seed)
-    if name in TREES:
+    if name in (*TREES, *PYTABKIT):
         return classifier
     return make_pipeline(MaxAbsScaler() if sparse.issparse(X) else StandardScaler(), classifier)
 
@@ -180,7 +193,7 @@ def compile_loops(name: str, layout: str) -> None:
 def measured(data: str, name: str, repeat: int) -> dict[str, Any]:
     """Error, seconds, size of a classifier on a split."""
     X, y, X_test, y_test = parts_of(data, repeat)
-    if name in (BOOSTING, EBM) and sparse.issparse(X):
+    if name in (BOOSTING, EBM, *PYTABKIT) and sparse.issparse(X):
         return {"left out": "needs dense features"}
     if name == EBM and X.shape[1] > EBM_FEATURES:
         return {"left out": "takes more than half an hour"}
@@ -251,6 +264,7 @@ def entries() -> Iterator[Entry]:
                 "LocallyLinearEnsemble": 1.0,
                 "CatBoost": 5.0,
                 EBM: 30.0,
+                **dict.fromkeys(PYTABKIT, 30.0),
             }
             minutes = slowest * slow.get(name, 1 / 3)
             run = partial(cell, data, name)
