@@ -6,7 +6,8 @@ of ML3 (times their defaults), members of each kind. MNIST has six times as many
 larger models: size and members are chosen with all of them, a sixth held out. Last comes the number
 of planes of LL-SVM with orthogonal coding, the third kind; 0 leaves it out. Where all rows are at
 most 10,000, every setting is then tried again beside what the others have become, and members and
-planes that are the most offered twice as many. Where values err the same, the first stays, or the
+planes that are the most offered twice as many. Then, of at most 128 features, the number of pieces
+of each, and a forest as a further kind. Where values err the same, the first stays, or the
 one chosen before. The test split is used by the final fits only, one for each seed. Prediction time
 is beside that of the SVC that was tuned for SAPL's table 2; features are scaled to [0, 1] first, as
 there.
@@ -24,7 +25,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from loclin import LLSVMClassifier, LocallyLinearEnsemble, ML3Classifier, SAPLClassifier
+from loclin import (
+    ForestClassifier,
+    LLSVMClassifier,
+    LocallyLinearEnsemble,
+    ML3Classifier,
+    SAPLClassifier,
+)
 from loclin.codings import OrthogonalCoding
 from reproduction.choices import PREPARE, SUBSET, subset
 from reproduction.data import Problem, problem_named
@@ -49,6 +56,8 @@ MANY_ROWS = ("mnist",)
 WITH_ALL_ROWS = {name: SPACE[name] for name in ("size", "n_folds")}
 PLANES = {"planes": sized([0, 40, 80], quick=[0, 3])}
 PLANES_OF_MANY = {"planes": PLANES["planes"][:2]}
+PIECES, MOST_FEATURES_IN_PIECES = sized([None, 8, 16], quick=[None, 3]), 128
+TREES = sized([0, 100], quick=[0, 3])
 GROWING = ("n_folds", "planes")
 TIMED_ROWS = 2000
 
@@ -60,19 +69,20 @@ def space_of(data: str) -> dict[str, list[Any]]:
 
 def unfitted(settings: dict[str, Any], X: Any, y: Any, seed: int) -> LocallyLinearEnsemble:
     """Return the ensemble of these settings for these rows."""
-    size, strength = settings["size"], settings["strength"]
+    size, strength, pieces = settings["size"], settings["strength"], settings.get("pieces")
+    seen = {"metric": settings["metric"], "pieces": pieces, "standardize": pieces is not None}
     kinds: list[Any] = [
-        ML3Classifier(round(size * MODELS), metric=settings["metric"], standardize=False),
-        SAPLClassifier(round(size * ANCHORS), metric=settings["metric"], standardize=False),
+        ML3Classifier(round(size * MODELS), **seen),
+        SAPLClassifier(round(size * ANCHORS), **seen),
     ]
     if planes := settings.get("planes"):
         coding = OrthogonalCoding(min(planes, np.linalg.matrix_rank(X)))
-        kinds.append(
-            LLSVMClassifier(coding, bias="both", metric=settings["metric"], standardize=False)
-        )
+        kinds.append(LLSVMClassifier(coding, bias="both", **seen))
     for kind in kinds if strength != 1 else ():
         rule = clone(kind).set_params(alpha="scale", metric=None, max_iter=1, random_state=0)
         kind.set_params(alpha=strength * rule.fit(X, y).alpha_)
+    if trees := settings.get("forest"):
+        kinds.append(ForestClassifier(trees))
     return LocallyLinearEnsemble(
         kinds, n_folds=settings["n_folds"], random_state=seed, standardize=False
     )
@@ -177,6 +187,10 @@ def chosen_of(data: str, cache: Cache) -> tuple[Problem, dict[str, Any]]:
         most = [name for name in GROWING if now[name] == space[name][-1]]
         grown = {name: [now[name], 2 * now[name]] for name in most}
         now = chosen("choice, grown", grown, few | {"start": now}, start=now)
+    in_pieces = PIECES if problem.X.shape[1] <= MOST_FEATURES_IN_PIECES else PIECES[:1]
+    further = {"pieces": in_pieces, "forest": TREES}
+    now = now | {name: values[0] for name, values in further.items()}
+    now = chosen("choice of pieces and forest", further, few | {"start": now}, start=now)
     return problem, now
 
 
