@@ -17,13 +17,11 @@ from benchmarks import (
     limits,
     many_rows,
     metric,
-    sapl_growth,
     startup,
     stream,
     wide,
 )
 from loclin import ML3Classifier
-from loclin.datasets import make_sine
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 TINY = ["--shape", "240,4,3", "--n-models", "2", "--max-iter", "3", "--repeats", "1"]
@@ -146,44 +144,6 @@ def test_clusters_are_standardised_by_construction():
     np.testing.assert_allclose(X.mean(axis=0), 0, atol=0.05)
     np.testing.assert_allclose(X.var(axis=0), 1, atol=0.05)
     np.testing.assert_allclose((problem.centers**2).mean(axis=0) + problem.spread**2, 1, rtol=1e-12)
-
-
-@pytest.mark.usefixtures("rule_alone")
-def test_sapl_growth(tmp_path, capsys, monkeypatch):
-    def problem(name, seed, n_rows):
-        return *make_sine(n_rows, random_state=seed), *make_sine(50, random_state=9)
-
-    monkeypatch.setattr(sapl_growth, "_problem", problem)
-    monkeypatch.setattr(sapl_growth, "GRID", [8, 9])
-    file = tmp_path / "growth.json"
-    results = sapl_growth.main(["banana", "--seeds=1", "--rows=300", "--json", str(file)])
-    assert json.loads(file.read_text()) == results
-    found = results["banana"]
-    assert list(found["fits"]) == ["8", "9", "auto"]
-    assert found["fits"]["9"]["anchors"] == 9
-    assert all(0 <= fitted["error"] < 50 for fitted in found["fits"].values())
-    assert found["ratios"]["time"] > 0
-    assert "x the time of the grid" in capsys.readouterr().out
-
-
-def test_sapl_growth_knows_its_sets():
-    with pytest.raises(SystemExit):
-        sapl_growth.main(["iris"])
-
-
-def test_sapl_growth_prepares_rows(monkeypatch):
-    from types import SimpleNamespace
-
-    X, y = np.random.default_rng(0).normal(3, 2, (90, 4)), np.arange(90) % 2
-    whole = SimpleNamespace(X_train=X, y_train=y, X_test=None, y_test=None)
-    monkeypatch.setattr(sapl_growth, "load", lambda name: whole)
-    X_train, y_train, X_test, y_test = sapl_growth._problem("banana", 0, None)
-    assert X_train.shape == (60, 4)
-    assert len(y_train) == 60
-    assert len(X_test) == len(y_test) == 30
-    assert X_train.dtype == X_test.dtype == np.float32
-    np.testing.assert_allclose(X_train.mean(axis=0), 0, atol=1e-5)
-    assert len(sapl_growth._problem("banana", 0, 20)[0]) == 20
 
 
 def test_fuzz(capsys):
