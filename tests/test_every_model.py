@@ -1,5 +1,8 @@
 """Every classifier, from fit to file: few and quick, for versions that the suite does not see."""
 
+import inspect
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -18,6 +21,13 @@ SETTINGS = {
     loclin.LocallyLinearEnsemble: {"estimators": [loclin.ML3Classifier()], "n_folds": 2},
     loclin.KernelLMKLClassifier: {"max_iter": 100},
 }
+# What classes have in common, in the order of all signatures and docstrings.
+SHARED = [
+    "loss", "alpha", "metric", "pieces", "standardize", "penalize_intercept", "max_iter",
+    "round_rows", "tol", "n_iter_no_change", "batch_size", "average", "eta0", "early_stopping",
+    "validation_fraction", "class_weight", "n_jobs", "calibrate", "warm_start", "random_state",
+    "verbose",
+]  # fmt: skip
 LAYOUTS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 DENSE_AND_SPARSE = ["dense", pytest.param("sparse", marks=pytest.mark.slow)]
 
@@ -36,6 +46,16 @@ def comes_back(model, rows, path):
     np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
     np.testing.assert_array_equal(loaded.decision_function(rows), model.decision_function(rows))
     return loaded
+
+
+@each("kind", KINDS)
+def test_parameters_have_one_order(kind):
+    names = list(inspect.signature(kind).parameters)
+    shared = [name for name in names if name in SHARED]
+    assert shared == sorted(shared, key=SHARED.index)
+    section = inspect.getdoc(kind).partition("Parameters\n----------\n")[2]
+    documented = re.findall(r"^(\w+) : ", section.partition("\n\nAttributes")[0], re.MULTILINE)
+    assert documented == names
 
 
 @each("layout", DENSE_AND_SPARSE)

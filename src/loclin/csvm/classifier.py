@@ -65,10 +65,10 @@ class CSVMClassifier(LocallyLinearClassifier):
         smaller, the more all have one model.
     centers : "kmeans" or array-like of shape (n_clusters, n_features), default="kmeans"
         Centres of the clusters: by k-means, or these.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-        Of the margin.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         One class against the rest, or competing classes (with the hinge).
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Of the margin.
     alpha : float, "auto" or "scale", default="auto"
         L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of the long vectors
         over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64,
@@ -178,8 +178,8 @@ class CSVMClassifier(LocallyLinearClassifier):
         *,
         global_penalty: float = 0.5,
         centers: str | ArrayLike = "kmeans",
-        loss: str = "hinge",
         multi_class: str = "ovr",
+        loss: str = "hinge",
         alpha: float | str = "auto",
         pieces: int | str | None = "auto",
         standardize: bool = True,
@@ -198,8 +198,8 @@ class CSVMClassifier(LocallyLinearClassifier):
         self.n_clusters = n_clusters
         self.global_penalty = global_penalty
         self.centers = centers
-        self.loss = loss
         self.multi_class = multi_class
+        self.loss = loss
         self.alpha = alpha
         self.pieces = pieces
         self.standardize = standardize

@@ -101,16 +101,16 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         stream, and where a kind is given anchors, centres or a frozen coding, which know the rows
         as they are, each member does it for itself, as its own `standardize` says; so do members of
         given kinds where this is False.
+    tol : float, default=1e-3
+        See `early_stopping`; at least 0.
+    n_iter_no_change : int, default=3
+        See `early_stopping`; at least 1.
     early_stopping : bool, default=False
         Hold out rows from all members, and stop adding members, one of each kind at a time, when
         the log loss there has not fallen by `tol` of itself for `n_iter_no_change` times. For many
         folds: with the default 5 there is little to save, and rows held out cost more.
     validation_fraction : float, default=0.1
         Part held out, if `early_stopping`.
-    tol : float, default=1e-3
-        See `early_stopping`; at least 0.
-    n_iter_no_change : int, default=3
-        See `early_stopping`; at least 1.
     n_jobs : int or None, default=None
         Members that are fitted at once, in threads; -1 for all processors. With early stopping,
         one of each kind at most.
@@ -187,10 +187,10 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         *,
         n_folds: int = 5,
         standardize: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
         tol: float = 1e-3,
         n_iter_no_change: int = 3,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -198,10 +198,10 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         self.estimators = estimators
         self.n_folds = n_folds
         self.standardize = standardize
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

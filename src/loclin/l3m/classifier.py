@@ -81,6 +81,12 @@ class L3MClassifier(LocallyLinearClassifier):
         refined model's risk on held-out rows (`validation_fraction`) falls by 2 %.
     solver : {"refined", "convex", "online"}, default="refined"
         See above. Only "online" can learn from a stream.
+    margin : float, default=10.0
+        Above 0: the paper's beta. Not used by "refined".
+    n_restarts : int or None, default=None
+        Starts, of which one is kept: "convex", draws of constraint rows, the least training error
+        (None: the paper's 30); "refined", partitions by k-means, the least held-out risk (3);
+        "online", runs, the least running error (5).
     loss : {"hinge", "logistic"}, default="logistic"
         Of a region's classifier, and for "convex" and "online" of the partition too. For "refined"
         that of the softmax, or Crammer and Singer's hinge, slightly smoothed.
@@ -102,14 +108,6 @@ class L3MClassifier(LocallyLinearClassifier):
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
         Sparse rows are divided only, and not even that where all have unit length, as those of
         texts. Attributes and explanations are of the features as given: units do not matter.
-    margin : float, default=10.0
-        Above 0: the paper's beta. Not used by "refined".
-    n_restarts : int or None, default=None
-        Starts, of which one is kept: "convex", draws of constraint rows, the least training error
-        (None: the paper's 30); "refined", partitions by k-means, the least held-out risk (3);
-        "online", runs, the least running error (5).
-    eta0 : float, default=3.0
-        "online": the step at row t is ``eta0 / sqrt(t)`` over the mean of ``||x||^2 + 1``.
     max_iter : int, default=100
         "online", most passes over the rows. "refined", most rounds of at most 30 passes; from the
         seventh on the partition is hard. "convex", most rounds of at most 600 passes, with ever
@@ -120,6 +118,8 @@ class L3MClassifier(LocallyLinearClassifier):
         fallen by `tol` for `n_iter_no_change` iterations.
     n_iter_no_change : int, default=5
         See `tol`; at least 5 with "refined", or the partition may not become hard.
+    eta0 : float, default=3.0
+        "online": the step at row t is ``eta0 / sqrt(t)`` over the mean of ``||x||^2 + 1``.
     early_stopping : bool, default=False
         Hold out rows, and stop when accuracy there no longer rises.
     validation_fraction : float, default=0.2
@@ -197,16 +197,16 @@ class L3MClassifier(LocallyLinearClassifier):
         n_regions: int | str | None = None,
         *,
         solver: str = "refined",
+        margin: float = 10.0,
+        n_restarts: int | None = None,
         loss: str = "logistic",
         alpha: float | str = "auto",
         pieces: int | str | None = "auto",
         standardize: bool = True,
-        margin: float = 10.0,
-        n_restarts: int | None = None,
-        eta0: float = 3.0,
         max_iter: int = 100,
         tol: float = 1e-3,
         n_iter_no_change: int = 5,
+        eta0: float = 3.0,
         early_stopping: bool = False,
         validation_fraction: float = 0.2,
         class_weight: dict[Any, float] | str | None = None,
@@ -218,16 +218,16 @@ class L3MClassifier(LocallyLinearClassifier):
     ) -> None:
         self.n_regions = n_regions
         self.solver = solver
+        self.margin = margin
+        self.n_restarts = n_restarts
         self.loss = loss
         self.alpha = alpha
         self.pieces = pieces
         self.standardize = standardize
-        self.margin = margin
-        self.n_restarts = n_restarts
-        self.eta0 = eta0
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
+        self.eta0 = eta0
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.class_weight = class_weight

@@ -73,11 +73,11 @@ class LLSVMClassifier(LocallyLinearClassifier):
         One intercept for each model (LL-SVM), one for each score (equation 9), or these and those:
         codes of planes are signed and sum to no constant, so that without one for each score no
         border is a sphere. With constant weights, whether there is an intercept besides these.
-    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
-        Loss of the margin. "dual_cd" takes the first two.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         One class against the rest, or competing classes ("dual_cd": with the hinge and a coding
         that the classes share).
+    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+        Loss of the margin. "dual_cd" takes the first two.
     alpha : float, "auto" or "scale", default="auto"
         L2 strength. "scale" is 0.05 times the mean squared norm of ``code (x) [x; 1]`` (without the
         1 if ``bias="global"``) over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4,
@@ -240,8 +240,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
         solver: str = "sgd",
         weights: str = "linear",
         bias: str = "local",
-        loss: str = "hinge",
         multi_class: str = "ovr",
+        loss: str = "hinge",
         alpha: float | str = "auto",
         metric: str | int | None = "auto",
         pieces: int | str | None = "auto",
@@ -267,8 +267,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
         self.solver = solver
         self.weights = weights
         self.bias = bias
-        self.loss = loss
         self.multi_class = multi_class
+        self.loss = loss
         self.alpha = alpha
         self.metric = metric
         self.pieces = pieces

@@ -61,6 +61,19 @@ class ML3Classifier(LocallyLinearClassifier):
         Exponent in [1, inf] of the ball that the codes live in. 1 lets the best model act alone,
         inf adds up all positive ones. 1.5 is the paper's, for all its data; at 4/3, 1.5, 2 and inf
         no power has to be computed.
+    init : {"random", "kmeans"} or coding, default="random"
+        Codes of the starting pass: drawn at random on the unit sphere of the p-norm, one for a
+        sample and all classes; one-hot by the clusters of k-means; or the positive part of those
+        of a transformer of `loclin.codings` with `n_models` anchors, scaled onto the sphere.
+    s0 : float, default=1.0
+        Steps that each iteration adds to the step counter, in passes: iteration k begins at
+        ``s0 * k * n_samples``. 1 goes on counting; the paper's 2 lets steps fall twice as fast.
+    revive : bool, default=True
+        Give a sample whose true class has no positive response to that class's strongest model.
+        Its maximising code is zero and could never pull the class back: without this (the paper)
+        whole classes can stay dead.
+    loss : {"hinge", "logistic"}, default="hinge"
+        Loss of the margin. The paper has the hinge.
     alpha : float, "auto" or "scale", default="auto"
         L2 strength. "scale" is ``0.05 (mean ||x||^2 + 1) / n_samples``, the best fixed rule over 24
         data sets; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64, whichever has
@@ -90,8 +103,9 @@ class ML3Classifier(LocallyLinearClassifier):
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
         Sparse rows are divided only, and not even that where all have unit length, as those of
         texts. Attributes and explanations are of the features as given: units do not matter.
-    loss : {"hinge", "logistic"}, default="hinge"
-        Loss of the margin. The paper has the hinge.
+    penalize_intercept : bool, default=True
+        Treat the intercepts as weights of a constant feature 1, as the paper does. False leaves
+        them free.
     max_iter : int, default=1000
         Most CCCP iterations (passes over the data) after the starting pass. With the default `tol`
         most fits need 30 to 100. The paper takes 30.
@@ -101,14 +115,15 @@ class ML3Classifier(LocallyLinearClassifier):
         its own codes, steps begin at a fifteenth of `eta0` and fall as if a round were all rows
         (two rounds where there are no more). On 10^6 rows that errs half as much in less than a
         twentieth of the time. None takes all rows in every iteration, as the paper does.
+    tol : float, default=1e-3
+        Stop when the objective (with `early_stopping` the validation accuracy) has not improved by
+        this much for `n_iter_no_change` iterations; `average` iterations follow.
+    n_iter_no_change : int, default=5
+        See `tol`. The objective of rounds is a mean over some, and late: it has twice as many.
     batch_size : int or "auto", default="auto"
         Rows that are scored by one matrix product before any of them updates the models. 1 is the
         paper's algorithm to the letter; more reach the same errors, several times faster, as long
         as a pass has a hundred batches or so: "auto" is 64, or n_samples / 100 if that is less.
-    init : {"random", "kmeans"} or coding, default="random"
-        Codes of the starting pass: drawn at random on the unit sphere of the p-norm, one for a
-        sample and all classes; one-hot by the clusters of k-means; or the positive part of those
-        of a transformer of `loclin.codings` with `n_models` anchors, scaled onto the sphere.
     average : int, default=5
         Number of last iterations whose iterates are averaged; 0 keeps the last iterate. The paper
         averages one.
@@ -116,21 +131,6 @@ class ML3Classifier(LocallyLinearClassifier):
         First step, in units of ``1 / (mean ||x||^2 + 1)``; it keeps the first updates from leaving
         plausible norms. With the default `alpha` this is the paper's s0 = 2 n_samples, present from
         the start; inf lets the starting pass begin with steps of 1 / alpha.
-    s0 : float, default=1.0
-        Steps that each iteration adds to the step counter, in passes: iteration k begins at
-        ``s0 * k * n_samples``. 1 goes on counting; the paper's 2 lets steps fall twice as fast.
-    revive : bool, default=True
-        Give a sample whose true class has no positive response to that class's strongest model.
-        Its maximising code is zero and could never pull the class back: without this (the paper)
-        whole classes can stay dead.
-    penalize_intercept : bool, default=True
-        Treat the intercepts as weights of a constant feature 1, as the paper does. False leaves
-        them free.
-    tol : float, default=1e-3
-        Stop when the objective (with `early_stopping` the validation accuracy) has not improved by
-        this much for `n_iter_no_change` iterations; `average` iterations follow.
-    n_iter_no_change : int, default=5
-        See `tol`. The objective of rounds is a mean over some, and late: it has twice as many.
     early_stopping : bool, default=False
         Hold out a stratified part of the rows and watch the accuracy there.
     validation_fraction : float, default=0.1
@@ -228,22 +228,22 @@ class ML3Classifier(LocallyLinearClassifier):
         n_models: int | None = None,
         *,
         p: float = 1.5,
+        init: Any = "random",
+        s0: float = 1.0,
+        revive: bool = True,
+        loss: str = "hinge",
         alpha: float | str = "auto",
         metric: str | int | None = "auto",
         pieces: int | str | None = "auto",
         standardize: bool = True,
-        loss: str = "hinge",
+        penalize_intercept: bool = True,
         max_iter: int = 1000,
         round_rows: int | None = 50_000,
-        batch_size: int | str = "auto",
-        init: Any = "random",
-        average: int = 5,
-        eta0: float = 10.0,
-        s0: float = 1.0,
-        revive: bool = True,
-        penalize_intercept: bool = True,
         tol: float = 1e-3,
         n_iter_no_change: int = 5,
+        batch_size: int | str = "auto",
+        average: int = 5,
+        eta0: float = 10.0,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         class_weight: dict[Any, float] | str | None = None,
@@ -255,22 +255,22 @@ class ML3Classifier(LocallyLinearClassifier):
     ) -> None:
         self.n_models = n_models
         self.p = p
+        self.init = init
+        self.s0 = s0
+        self.revive = revive
+        self.loss = loss
         self.alpha = alpha
         self.metric = metric
         self.pieces = pieces
         self.standardize = standardize
-        self.loss = loss
+        self.penalize_intercept = penalize_intercept
         self.max_iter = max_iter
         self.round_rows = round_rows
-        self.batch_size = batch_size
-        self.init = init
-        self.average = average
-        self.eta0 = eta0
-        self.s0 = s0
-        self.revive = revive
-        self.penalize_intercept = penalize_intercept
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
+        self.batch_size = batch_size
+        self.average = average
+        self.eta0 = eta0
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.class_weight = class_weight
