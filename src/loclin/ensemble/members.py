@@ -33,7 +33,7 @@ class Members:
     shares_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
     units_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
     validation_losses_: list[float]
-    standardize: bool = False  # what earlier versions have fitted
+    standardize: bool
     _streamed: StreamedTemperature = StreamedTemperature()
     _n_seen: int = 0
     _n_each: list[int] | None = None  # members of each kind; None: as many of each

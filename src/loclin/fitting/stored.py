@@ -104,9 +104,6 @@ class Stored(Begun):
         coef = self._learned.constants.get(name)
         return value if coef is None else self._features.constants(value, self._field(coef))
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(with_learned(type(self)._fitted_models, state))
-
 
 def reader_of(name: str) -> property:
     """Return the property that reads a field of what was learned."""
@@ -116,23 +113,6 @@ def reader_of(name: str) -> property:
         return classifier._field(name)
 
     return property(read)
-
-
-def with_learned(kinds: tuple[type[FittedModel], ...], state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of an estimator; earlier versions had what is learned in attributes."""
-    if "feature_weights_" in state:
-        state = {name: state[name] for name in state.keys() - {"feature_weights_", "metric_"}}
-    elif state.get("_root") is None:  # there was no metric
-        state = {name: state[name] for name in state.keys() - {"_root"}}
-    if "_learned" in state or "intercept_" not in state:
-        return state
-    if (by_feature := state.pop("_by_feature", None)) is not None:
-        state["local_coef_"] = np.moveaxis(by_feature, 0, 2)
-    whole = [kind for kind in kinds if all(f"{name}_" in state for name in kind.names())]
-    kind = max(whole, key=lambda one: len(one.names()))
-    learned = kind(**{name: state.pop(f"{name}_") for name in kind.names()})
-    rest = {name: value for name, value in state.items() if name not in ("_adopted", "_units")}
-    return rest | {"_learned": learned}
 
 
 def so_far(classifier: Any, procedure: Procedure, rng: np.random.Generator) -> dict[str, Any]:

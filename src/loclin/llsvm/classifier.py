@@ -231,7 +231,6 @@ class LLSVMClassifier(LocallyLinearClassifier):
     _can_do_with_columns = True
     _fitted_models = (DescentModels, DualModels)
     _kept: list[Annotated[NDArray[np.float64], Shape("n | n s", np.float64)]] | None = None
-    _fitted_weights: str | None = None  # of the fit; files of earlier versions have none
 
     def __init__(
         self,
@@ -403,7 +402,6 @@ class LLSVMClassifier(LocallyLinearClassifier):
         coding = seen_by(coding, lambda V: in_metric(self._features.of_points(V), self._root))
         fitted = fitted_coding(coding, X, labels, rng)
         check_classes(fitted, self.classes_)
-        self._fitted_weights = self.weights
         self.coding_ = fitted
 
     @property

@@ -221,7 +221,7 @@ class ML3Classifier(LocallyLinearClassifier):
     _fitted_models = (DescentModels,)
     _learns_codes = True
     _end_of_rounds = EndOfRounds(patience=2)
-    _p: float | None = None  # of the fit; files of earlier versions have none
+    _p: float = np.nan  # of the fit
 
     def __init__(
         self,
@@ -296,10 +296,11 @@ class ML3Classifier(LocallyLinearClassifier):
         check_flag("penalize_intercept", self.penalize_intercept)
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
-        if self._is_fitted() and sizes["s"] != sizes["c"]:
+        if not self._is_fitted():
+            return None
+        if sizes["s"] != sizes["c"]:
             return f"there are models of {sizes['s']} classes, but {sizes['c']} classes"
-        p = self.p if self._p is None else self._p
-        return None if p >= 1 else f"_p is {p}, but should be at least 1"
+        return None if self._p >= 1 else f"_p is {self._p}, but should be at least 1"
 
     def _stream_refusal(self) -> None:
         """Every parameter leaves a way to learn from a stream."""
@@ -385,4 +386,4 @@ class ML3Classifier(LocallyLinearClassifier):
 
     def _coder(self) -> Pooling:
         """Say how models count: by the exponent of the fit, whatever `p` is now."""
-        return Pooling(dual_exponent(self.p if self._p is None else self._p))
+        return Pooling(dual_exponent(self._p))

@@ -148,7 +148,6 @@ class SVMKNNClassifier(Scored, BaseEstimator):
     True
     """
 
-    standardize = False  # what earlier versions have fitted
     X_: Annotated[Any, Shape("n d")]
     y_: Annotated[NDArray[np.integer], Shape("n", np.integer)]
     weights_: Annotated[Floats, Shape("n", np.float64)]

@@ -209,11 +209,10 @@ class DescentStream(StreamProcedure):
         Most rows of a batch.
     """
 
-    factor: float = 1.0  # of streams in files from before it was chosen
-
     descent: DictionaryDescent
     rng: np.random.Generator
     beta: float | str
+    factor: float
     n_nonzero: int | None
     largest_batch: int
 
