@@ -24,12 +24,14 @@ from loclin import (
     LocallyLinearEnsemble,
     ML3Classifier,
     SAPLClassifier,
+    SVMKNNClassifier,
 )
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
-from loclin.ensemble.kinds import like_first
+from loclin.ensemble.kinds import kinds_of, like_first
 from loclin.ensemble.merging import merged
 from loclin.ensemble.selection import folds_of, select
 from loclin.fitting.probability import log_losses
+from loclin.fitting.rows import default_n_anchors
 from loclin.portable import describe
 from tests.checks import mark_slow, of_single_precision
 
@@ -498,6 +500,7 @@ def test_scorers():
         ({"estimators": []}, "estimators="),
         ({"estimators": [ML3Classifier]}, "estimators="),
         ({"estimators": ["ml3"]}, "estimators="),
+        ({"estimators": [SVMKNNClassifier()]}, "Nearest rows, kernels and other ensembles cannot"),
         ({"estimators": ML3Classifier(standardize=False)}, "estimators="),
         ({"n_folds": 1}, "n_folds"),
         ({"n_jobs": 0}, "n_jobs"),
@@ -548,3 +551,26 @@ def test_a_data_frame_is_taken_without_a_warning(learn):
         told(frame)
     with pytest.warns(UserWarning, match="valid feature names"):
         model.predict(X)
+
+
+def test_wide_rows_of_many_classes_have_no_anchors():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(300), 3)
+    columns = rng.integers(0, 2**20, (300, 20))[y]
+    rows = sparse.csr_matrix(
+        (np.ones(columns.size), columns.ravel(), np.arange(0, columns.size + 1, 20)), (900, 2**20)
+    )
+    assert [type(kind).__name__ for kind in kinds_of(None, rows, None, 300, 5, 0)] == [
+        "ML3Classifier"
+    ]
+    few = kinds_of(None, rows[y < 30], None, 30, 5, 0)
+    assert [type(kind).__name__ for kind in few] == ["ML3Classifier", "SAPLClassifier"]
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "n_numbers", "expected"),
+    [(50, 10, 5), (5, 10, 1), (10_000, 20 * 36_568, 100), (10_000, 2**27 // 20, 20),
+     (10_000, 2**30, 8), (40, 2**30, 4)],
+)  # fmt: skip
+def test_default_anchors_are_bounded_by_memory(n_samples, n_numbers, expected):
+    assert default_n_anchors(n_samples, n_numbers) == expected

@@ -91,7 +91,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         at most, it is ``L3MClassifier(solver="online")``, which may be nearly linear. A kind that
         does not help gets no share, and its members are not kept. ML3 and SAPL are alone with more
         than 2,000 features, where planes fit long, and where all kinds count the same: on a stream,
-        and where most rows are of classes with fewer rows than there are folds.
+        and where most rows are of classes with fewer rows than there are folds. ML3 is alone where
+        the models of SAPL would have 500 times as many numbers as the rows, and 2^24 at least.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     standardize : bool, default=True

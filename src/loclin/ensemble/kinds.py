@@ -12,10 +12,10 @@ from sklearn.frozen import FrozenEstimator
 
 from loclin.codings import OrthogonalCoding
 from loclin.engine.data import Floats, Labels, Matrix, is_sparse
-from loclin.ensemble.members import is_forest
+from loclin.ensemble.members import CAN_BE_MEMBERS, is_forest
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.columns import has_frozen
-from loclin.fitting.rows import near_one, without_tiny
+from loclin.fitting.rows import default_n_anchors, near_one, without_tiny
 from loclin.fitting.targets import class_weights
 from loclin.forest import ForestClassifier
 from loclin.l3m import L3MClassifier
@@ -28,6 +28,8 @@ FEW_ROWS = 1000  # fewer: a nearly linear kind, no forest, and each member choos
 _MOST_NEARLY_LINEAR = 200  # features
 _TREES = 40  # of a member
 _MOST_NUMBERS = 2**27  # that the leaves of all trees say, at most
+# Models of SAPL have so many numbers, or so many for each number of the rows; else they fit long.
+_MOST_OF_ANCHORS, _MOST_A_VALUE = 2**24, 500
 
 
 def check_kinds(estimators: Any) -> None:
@@ -38,7 +40,7 @@ def check_kinds(estimators: Any) -> None:
     if not kinds or not all(isinstance(kind, LocallyLinearClassifier) for kind in kinds):
         raise ValueError(
             f"estimators={estimators!r} is not valid; give a list of unfitted classifiers of "
-            "loclin, such as [ML3Classifier(), SAPLClassifier()]."
+            f"loclin, such as [ML3Classifier(), SAPLClassifier()]. {CAN_BE_MEMBERS}"
         )
 
 
@@ -127,7 +129,9 @@ def kinds_of(
     """
     if estimators is not None:
         return list(estimators)
-    kinds: list[Any] = [ML3Classifier(), SAPLClassifier()]
+    kinds: list[Any] = [ML3Classifier()]
+    if _suits_anchors(rows, n_classes):
+        kinds.append(SAPLClassifier())
     if weights is not None and rows.shape[1] <= _MOST_FEATURES:
         seen: Any = rows if (weights > 0).all() else rows[weights > 0]
         unit_length = OrthogonalCoding("auto", random_state=seed, whiten=False, norm="l2")
@@ -140,6 +144,16 @@ def kinds_of(
         elif n >= FEW_ROWS and not is_sparse(rows) and of_leaves <= _MOST_NUMBERS:
             kinds.append(ForestClassifier(_TREES))
     return kinds
+
+
+def _suits_anchors(rows: Matrix, n_classes: int) -> bool:
+    """Tell whether the models of SAPL are not by far larger than the rows are."""
+    n, d = rows.shape
+    n_values = n * d
+    if is_sparse(rows):
+        n_values, d = rows.nnz, len(np.unique(rows.indices))
+    n_numbers = n_classes * default_n_anchors(n, n_classes * d) * d
+    return n_numbers <= max(_MOST_OF_ANCHORS, _MOST_A_VALUE * n_values)
 
 
 def unfitted_member(

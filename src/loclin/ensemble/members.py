@@ -22,6 +22,10 @@ from loclin.fitting.scored import blocks_of
 from loclin.forest import ForestClassifier
 from loclin.portable.words import Term
 
+CAN_BE_MEMBERS = (
+    "ML3, LL-SVM, SAPL, L3M, LDKL, L-MKL, C-SVM, US-SVM and forests can be members. Nearest rows, "
+    "kernels and other ensembles cannot."
+)
 Kinds: TypeAlias = list[list[Any]]  # fitted members, kind by kind
 
 
@@ -198,12 +202,14 @@ def fitted_alike(members: Any) -> NDArray[Any]:
     sklearn.exceptions.NotFittedError
         If one is not fitted.
     """
-    if (
-        not isinstance(members, list | tuple)
-        or not members
-        or not all(isinstance(one, LocallyLinearClassifier) for one in members)
-    ):
+    if not isinstance(members, list | tuple) or not members:
         raise ValueError("members are no list of fitted classifiers of loclin.")
+    for one in members:
+        if not isinstance(one, LocallyLinearClassifier):
+            raise ValueError(
+                f"members has a {type(one).__name__}; give a list of fitted classifiers of loclin. "
+                f"{CAN_BE_MEMBERS}"
+            )
     for one in members:
         check_is_fitted(one, "intercept_")
     first = members[0]

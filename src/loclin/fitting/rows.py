@@ -19,6 +19,9 @@ from loclin.fitting.targets import class_weights, find_classes, that_occur
 
 # Rows scored by one product where the user leaves the choice to us.
 LARGEST_BATCH = 64
+# Anchors where the user leaves the choice to us: the number of the paper of SAPL. Their models take
+# no more than 2^27 numbers, unless eight anchors do.
+USUAL_ANCHORS, _FEWEST_ANCHORS, _MOST_NUMBERS = 100, 8, 2**27
 
 
 def auto_batch_size(n_samples: int) -> int:
@@ -29,6 +32,20 @@ def auto_batch_size(n_samples: int) -> int:
     from 11 % error to 14 %.
     """
     return min(LARGEST_BATCH, max(1, n_samples // 100))
+
+
+def default_n_anchors(n_samples: int, n_numbers: int, usual: int = USUAL_ANCHORS) -> int:
+    """Return the default number of anchors: fewer than usual of few rows, and of wide models.
+
+    Parameters
+    ----------
+    n_samples : int
+    n_numbers : int
+        Of the models of an anchor: classes times features.
+    usual : int
+    """
+    by_memory = max(_FEWEST_ANCHORS, _MOST_NUMBERS // n_numbers)
+    return max(1, min(usual, n_samples // 10, by_memory))
 
 
 def weigh(X: Matrix, labels: Labels, by_class: Floats | None, sample_weight: Any, *,

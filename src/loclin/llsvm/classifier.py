@@ -33,7 +33,7 @@ from loclin.fitting.encode import (
 from loclin.fitting.features import PLAIN
 from loclin.fitting.iterations import Constants
 from loclin.fitting.mapped import LinearMap
-from loclin.fitting.rows import rounds_of, settings_of
+from loclin.fitting.rows import default_n_anchors, rounds_of, settings_of
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import DUAL_TRIAL, Trial
 from loclin.portable.describing import coder_of
@@ -61,8 +61,9 @@ class LLSVMClassifier(LocallyLinearClassifier):
     coding : transformer, default=None
         What writes the codes: a transformer of `loclin.codings`, or any other. It is cloned and
         fitted (to use a fitted one as it is, wrap it in ``sklearn.frozen.FrozenEstimator``). None
-        takes ``SoftAssignmentCoding``: 100 anchors by k-means (n_samples / 10 if that is less), 8
-        of them at a row. With ``OrthogonalCoding(per_class=True)`` every class has its own codes.
+        takes ``SoftAssignmentCoding``: 100 anchors by k-means (n_samples / 10 if that is less; in
+        very wide models as many as 2^27 numbers allow, at least 8), 8 of them at a row. With
+        ``OrthogonalCoding(per_class=True)`` every class has its own codes.
     solver : {"sgd", "dual_cd"}, default="sgd"
         Stochastic gradient descent (PEG-LLSVM), which can learn from streams; or dual coordinate
         descent (LIB-LLSVM), which stops at a duality gap. Both minimise the same problem.
@@ -337,7 +338,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
         if self._is_fitted():
             coding = self.coding_
         else:
-            coding = _default_coding(n_samples).set_params(random_state=self._seed())
+            n_numbers = len(self.classes_) * rows.X.shape[1]
+            coding = _default_coding(n_samples, n_numbers).set_params(random_state=self._seed())
             coding.fit(metric.of_matrix(rows.X[:: -(-n_samples // _CODING_ROWS)]))
         if self.metric is None:
             return trial._replace(parameters={"coding": FrozenEstimator(coding)})
@@ -396,7 +398,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
         return stream if self.weights == "linear" else Constants(stream, rows.X.shape[1])
 
     def _fit_coding(self, rows: Rows, rng: np.random.Generator) -> None:
-        coding = _default_coding(len(rows.y)) if self.coding is None else self.coding
+        n_numbers = len(self.classes_) * rows.X.shape[1]
+        coding = _default_coding(len(rows.y), n_numbers) if self.coding is None else self.coding
         labels = self.classes_[rows.y]
         X = LinearMap(1 / self._multiplier).of_matrix(rows.X)
         coding = seen_by(coding, lambda V: in_metric(self._features.of_points(V), self._root))
@@ -450,7 +453,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         return coder_of(self.coding_)
 
 
-def _default_coding(n_samples: int) -> SoftAssignmentCoding:
-    """Soft assignment with the paper's 100 anchors and 8 neighbours; fewer for few rows."""
-    n_anchors = min(100, max(1, n_samples // 10))
+def _default_coding(n_samples: int, n_numbers: int) -> SoftAssignmentCoding:
+    """Soft assignment with the paper's 100 anchors and 8 neighbours, or fewer."""
+    n_anchors = default_n_anchors(n_samples, n_numbers)
     return SoftAssignmentCoding(n_anchors, n_neighbors=min(8, n_anchors))

@@ -24,7 +24,14 @@ from loclin.fitting.encode import Views, fitted_coding
 from loclin.fitting.features import PLAIN
 from loclin.fitting.iterations import Constants, EndOfRounds
 from loclin.fitting.mapped import LinearMap
-from loclin.fitting.rows import hold_out, rounds_of, settings_of, starting_eta0
+from loclin.fitting.rows import (
+    USUAL_ANCHORS,
+    default_n_anchors,
+    hold_out,
+    rounds_of,
+    settings_of,
+    starting_eta0,
+)
 from loclin.fitting.strength import check_strength
 from loclin.fitting.trials import Trial
 from loclin.portable.words import Coder, CodesByScorer, NearestAnchors
@@ -40,7 +47,7 @@ from loclin.sapl.growth import enough_anchors
 
 _FIRST = 8  # anchors, where their number is "auto"
 _CODING_ROWS = 2500  # of the anchors of short fits
-_USUAL, _MOST = 100, 400  # where it is ours: the paper's number, and that of very many rows
+_MOST = 400  # where it is ours, of very many rows
 _MANY = 100_000  # rows, which a bandwidth learned from them does not overfit
 _WIDEST = 100  # features that are stretched: more would be by noise
 # In rounds, of which there are about 200, the models' steps begin at a part of `eta0`, and fall as
@@ -66,7 +73,8 @@ class SAPLClassifier(LocallyLinearClassifier):
     ----------
     n_anchors : int, "auto" or None, default=None
         How many anchors. None takes the paper's 100, or n_samples / 10 if that is less; of more
-        than 250,000 rows n_samples / 2,500, up to 400 (of a stream by its first rows). "auto"
+        than 250,000 rows n_samples / 2,500, up to 400 (of a stream by its first rows). Where their
+        models would have more than 2^27 numbers, it is as many as stay below, at least 8. "auto"
         begins with a few, splits those whose regions carry most loss and drops those that code
         nothing, until the risk of held-out rows (`validation_fraction`) stops falling; the fit
         starts afresh with the number found.
@@ -368,7 +376,7 @@ class SAPLClassifier(LocallyLinearClassifier):
             return solvers
         found = None
         if self.n_anchors is None:
-            found = max(_USUAL, min(n_samples // 2500, _MOST))
+            found = max(USUAL_ANCHORS, min(n_samples // 2500, _MOST))
         elif self.n_anchors == "auto":
             found = self._grow(rows, rng)
         coder = self._starting_coding(rows, rng, found)._coder()
@@ -431,7 +439,8 @@ class SAPLClassifier(LocallyLinearClassifier):
             n_anchors = n_anchors or 1  # not used: given anchors are counted
         elif n_anchors is None or first:
             fewest = len(self.classes_) if anchors == "kmeans_per_class" else 1
-            n_anchors = max(fewest, min(first or _USUAL, len(rows.y) // 10))
+            n_numbers, usual = len(self.classes_) * rows.X.shape[1], first or USUAL_ANCHORS
+            n_anchors = max(fewest, default_n_anchors(len(rows.y), n_numbers, usual))
             n_neighbors = min(n_neighbors, n_anchors)
         return fitted_coding(self._coding(n_anchors, n_neighbors, anchors), rows.X, rows.y, rng)
 
