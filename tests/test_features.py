@@ -1,13 +1,15 @@
 """Units do not matter: features are standardized inside, and all that is told is of those given."""
 
 import time
+import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
@@ -389,3 +391,18 @@ def test_what_is_learned_cannot_be_written(name):
         if attribute in dir(type(model)):
             with pytest.raises(ValueError, match="read-only"):
                 getattr(model, attribute)[...] = 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("model", [loclin.ML3Classifier(), loclin.LocallyLinearEnsemble()])
+def test_a_value_far_from_all_others_is_told(model, dtype):
+    X, y = load_iris(return_X_y=True)
+    X = np.vstack([X[:-1], [5.0, 1e30, 2.0, 1.0]]).astype(dtype)
+    short = {"alpha": "scale", "max_iter": 2, "calibrate": False} if "alpha" in vars(model) else {}
+    with pytest.warns(UserWarning, match=r"Feature 1, counted from 0, has a value of 1e\+30"):
+        clone(model).set_params(random_state=0, **short).fit(X, y)
+    X[-1, 1] = 1e4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clone(model).set_params(random_state=0, **short).fit(X, y)

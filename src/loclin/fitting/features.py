@@ -20,6 +20,7 @@ from loclin.engine.data import Floats, Matrix, Rows, is_sparse
 from loclin.engine.procedure import Change
 from loclin.engine.rising import with_pieces
 from loclin.engine.shapes import Shape
+from loclin.engine.warned import warn
 from loclin.fitting.begun import is_same
 from loclin.fitting.columns import Columns
 from loclin.portable.checks import check_pieces
@@ -27,6 +28,8 @@ from loclin.portable.reader import without_pieces
 from loclin.portable.words import Pieces
 
 _CHUNK = 2**18  # numbers whose moments are taken at once
+_LOOKED_AT = 1000  # rows, for values that are too far away
+_LEVELS = 10  # that half of the values can be told apart by, at least
 _LARGEST_WEIGHT = 1e8  # that the type takes of features as they are given
 _ROUNDING = 1e-5  # that rows of unit length may have
 
@@ -270,7 +273,37 @@ def standardized(
     moments = moments_of(rows)
     if moments is None:
         return FeatureMap(columns=columns)
-    return replace(map_by(moments, rows.X), columns=columns, pieces=pieces)
+    found = map_by(moments, rows.X)
+    if pieces is None:
+        _warn_of_far_values(rows.X, found)
+    return replace(found, columns=columns, pieces=pieces)
+
+
+def _warn_of_far_values(X: Matrix, seen: FeatureMap) -> None:
+    """Warn where values of a feature are so far away that the others are all one to rounding.
+
+    Parameters
+    ----------
+    X : {ndarray, csr} of shape (n, d)
+        Rows as they are given; up to 1,000 of them are looked at.
+    seen : FeatureMap
+        Their map.
+    """
+    if is_sparse(X) or seen.scale is None:
+        return
+    low, high = np.percentile(X[:: -(-len(X) // _LOOKED_AT)], [25, 75], axis=0)
+    with np.errstate(over="ignore"):
+        lost = high - low < _LEVELS * np.finfo(X.dtype).eps * seen.scale
+    for j in np.flatnonzero(lost & (high > low)):
+        extreme = np.abs(X[:, j]).max()
+        if extreme < seen.scale[j]:  # numbers so small that they keep their unit
+            continue
+        warn(
+            f"Feature {j}, counted from 0, has a value of {extreme:.2g}, while half of its values "
+            f"lie between {low[j]:.3g} and {high[j]:.3g}: beside it these are all one. If it marks "
+            "a missing value, put another in its place; else clip it."
+        )
+        return
 
 
 def moments_of(rows: Rows) -> Moments | None:
