@@ -19,6 +19,7 @@ import pickle
 import time
 from collections.abc import Iterator
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -142,11 +143,13 @@ def final(problem: Problem, settings: dict[str, Any], seed: int) -> list[Any]:
 
 def by_members(model: LocallyLinearEnsemble, X: Any, y: Any) -> list[float]:
     """Errors of the mean over the first members of each kind, at the shares of the whole."""
-    n, scores, errors = model.n_folds, 0.0, []
-    for fold in range(n):
-        for kind, share in enumerate(model.shares_):
-            of_member = model.members_[kind * n + fold].decision_function(X)
-            scores = scores + share / model.units_[kind] * of_member
+    by_kind = [list(members) for _, members in groupby(model.members_, key=type)]
+    kept = np.flatnonzero(model.shares_)  # the others have no members
+    scores, errors = 0.0, []
+    for fold in range(model.n_folds):
+        for kind, members in zip(kept, by_kind, strict=True):
+            of_member = members[min(fold, len(members) - 1)].decision_function(X)  # one if merged
+            scores = scores + model.shares_[kind] / model.units_[kind] * of_member
         winners = np.argmax(scores, axis=1)
         errors.append(100 * float(np.mean(model.classes_[winners] != y)))
     return errors
