@@ -17,8 +17,8 @@ def test_all_members_err_as_the_ensemble_does(shares, monkeypatch):
         "loclin.ensemble.weighing.select", lambda *given: np.array(shares), raising=True
     )
     X, y = load_iris(return_X_y=True)
-    kinds = [ML3Classifier(2, **SHORT), ForestClassifier(3)]
-    model = LocallyLinearEnsemble(kinds, n_folds=3, random_state=0).fit(X, y)
+    kinds = [ML3Classifier(2, standardize=False, **SHORT), ForestClassifier(3, standardize=False)]
+    model = LocallyLinearEnsemble(kinds, n_folds=3, random_state=0, standardize=False).fit(X, y)
     assert len(model.members_) == (4 if shares[1] else 3)  # forests are merged
     errors = by_members(model, X, y)
     assert len(errors) == 3
