@@ -569,8 +569,19 @@ def test_wide_rows_of_many_classes_have_no_anchors():
 
 @pytest.mark.parametrize(
     ("n_samples", "n_numbers", "expected"),
-    [(50, 10, 5), (5, 10, 1), (10_000, 20 * 36_568, 100), (10_000, 2**27 // 20, 20),
+    [(50, 10, 5), (50, 0, 5), (5, 10, 1), (10_000, 20 * 36_568, 100), (10_000, 2**27 // 20, 20),
      (10_000, 2**30, 8), (40, 2**30, 4)],
 )  # fmt: skip
 def test_default_anchors_are_bounded_by_memory(n_samples, n_numbers, expected):
     assert default_n_anchors(n_samples, n_numbers) == expected
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_sparse_rows_without_a_value_are_learned():
+    labels = np.arange(60) % 3
+    model = LocallyLinearEnsemble([ML3Classifier()], n_folds=2, random_state=0)
+    for estimators in (None, [ML3Classifier()]):
+        model.set_params(estimators=estimators)
+        assert set(model.fit(sparse.csr_matrix((60, 40)), labels).predict(np.zeros((3, 40)))) <= {
+            0, 1, 2,
+        }  # fmt: skip

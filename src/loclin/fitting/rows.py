@@ -44,7 +44,7 @@ def default_n_anchors(n_samples: int, n_numbers: int, usual: int = USUAL_ANCHORS
         Of the models of an anchor: classes times features.
     usual : int
     """
-    by_memory = max(_FEWEST_ANCHORS, _MOST_NUMBERS // n_numbers)
+    by_memory = max(_FEWEST_ANCHORS, _MOST_NUMBERS // max(1, n_numbers))
     return max(1, min(usual, n_samples // 10, by_memory))
 
 
