@@ -110,9 +110,9 @@ def breaks(error):
     """Let procedures break, and train."""
 
     def fail(model, X, y, monkeypatch):
-        for name in ("_start", "_start_stream"):
-            start = getattr(type(model), name)
-            monkeypatch.setattr(type(model), name, broken(start, error))
+        recipe = type(model)._recipe_type
+        for name in ("start", "start_stream"):
+            monkeypatch.setattr(recipe, name, broken(getattr(recipe, name), error))
         return model.fit(X, y)
 
     return fail

@@ -86,7 +86,8 @@ def all_seen(monkeypatch):
 
     def see(model):
         kind = type(model)
-        other = type(kind.__name__, (kind,), {"_can_do_with_columns": False})
+        recipe = type("Recipe", (kind._recipe_type,), {"can_do_with_columns": False})
+        other = type(kind.__name__, (kind,), {"_recipe_type": recipe})
         return other(**model.get_params(deep=False))
 
     return see

@@ -101,7 +101,7 @@ BROKEN = {
         ldkl, "_learned.tree_intercept", lambda a: np.tile(a, 1000), "should be (m//2+m)",
     ),
     "fewer anchors than neighbours": (
-        sapl, "_n_neighbors", lambda k: 10**6, "_n_neighbors is 1000000, but there are 6 anchors",
+        sapl, "_learned.n_neighbors", lambda k: 10**6, "n_neighbors is 1000000, but there are 6",
     ),
     "fewer classes than scorers": (
         ml3, "classes_", lambda a: a[:2], "there are models of 3 classes, but 2 classes",
@@ -150,7 +150,7 @@ def test_an_attribute_that_was_set_is_not_followed_out_of_bounds(name):
 
 BROKEN_STREAMS = {
     "neighbours": (
-        sapl, "solver.coder.n_neighbors", lambda k: 10**6, "is 1000000, but _n_neighbors",
+        sapl, "solver.coder.n_neighbors", lambda k: 10**6, "is 1000000, but _learned.n_neighbors",
     ),
     "precision of anchors": (
         sapl, "solver.coder.V", lambda a: a.astype(np.float32), "has the type float32, but",
@@ -224,7 +224,7 @@ def test_a_coding_that_gives_other_columns_than_it_says_is_found_out():
     expected = model.coding_.transform(X)
     model.coding_._n_features_out = 2
     assert (model.coding_.transform(X) != expected).nnz == 0
-    model.coding_ = codings.SoftAssignmentCoding(9, 2).fit(X)
+    vars(model._learned).update(coding=codings.SoftAssignmentCoding(9, 2).fit(X))
     with pytest.raises(ValueError, match=r"Codes of shape \(90, 9\)"):
         model.predict(X)
 

@@ -127,7 +127,7 @@ def test_held_out_rows_may_overflow_while_a_fit_goes_astray(monkeypatch):
     def overflowing(*_):
         return float(np.tanh(np.float64(1e308) * 10))
 
-    monkeypatch.setattr("loclin.fitting.base.accuracy_with", overflowing)
+    monkeypatch.setattr("loclin.fitting.base.accuracy_of", overflowing)
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
     model = ML3Classifier(2, early_stopping=True, max_iter=20, random_state=0).fit(X, y)
     assert set(model.validation_scores_) == {1.0}

@@ -29,6 +29,7 @@ from loclin.engine.cache import compile_beside
 from loclin.engine.data import distinct_rows
 from loclin.engine.threads import handling_restored
 from loclin.engine.warned import quiet
+from loclin.ml3.recipe import ML3Recipe
 
 FEW = {"alpha": "scale", "metric": None, "pieces": None, "random_state": 0}
 
@@ -312,13 +313,13 @@ def test_what_predicts_during_a_refit_sees_the_old_model(monkeypatch):
     X, y = load_iris(return_X_y=True)
     model = loclin.ML3Classifier(2, max_iter=3, calibrate=False, **FEW).fit(X, y)
     old, seen = model.predict(X), []
-    start = loclin.ML3Classifier._start
+    start = ML3Recipe.start
 
     def beside(self, *arguments, **options):
         happens = lambda: seen.append(model.predict(X))  # noqa: E731
         return Beside(start(self, *arguments, **options), happens)
 
-    monkeypatch.setattr(loclin.ML3Classifier, "_start", beside)
+    monkeypatch.setattr(ML3Recipe, "start", beside)
     model.fit(X[:, :2], 1 - (y > 0))  # of another width, with other classes
     assert [found.tolist() for found in seen] == [old.tolist()]
     assert model.n_features_in_ == 2

@@ -19,6 +19,7 @@ from loclin.engine.losses import LOSSES
 from loclin.engine.rows import as_models
 from loclin.engine.sgd import SGD
 from loclin.engine.sgd_pass import PassSettings
+from loclin.ldkl.recipe import LDKLRecipe
 from loclin.ldkl.tree import HARDEST, LearnedTree, starting_tree
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
@@ -273,7 +274,7 @@ def test_the_tree_starts_balanced():
 
 def test_the_depth_follows_the_rows():
     depths = [
-        loclin.LDKLClassifier(standardize=False)._depth(n) for n in (5, 1599, 1600, 3200, 10**6)
+        LDKLRecipe.of(LDKLClassifier().get_params())._depth(n) for n in (5, 1599, 1600, 3200, 10**6)
     ]
     assert depths == [3, 3, 4, 5, 5]
     assert LDKLClassifier(max_iter=1, standardize=False).fit(*IRIS).depth_ == 3
@@ -284,13 +285,16 @@ def test_paths_are_hard_after_some_passes(annealing, max_iter, passes):
     X, y = make_sine(300, random_state=0)
     hardness = []
 
-    class Watched(loclin.LDKLClassifier):
-        def _start(self, rows, rng, *, continued):
-            fit = super()._start(rows, rng, continued=continued)
+    class WatchedRecipe(LDKLRecipe):
+        def start(self, rows, rng, before):
+            fit = super().start(rows, rng, before)
             fit.solver.coder.end_pass = lambda compiled, *, average: hardness.append(
                 fit.solver.coder.hardness
             )
             return fit
+
+    class Watched(loclin.LDKLClassifier):
+        _recipe_type = WatchedRecipe
 
     known = {
         "max_iter": max_iter,

@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from loclin import LLSVMClassifier, ML3Classifier
 from loclin.codings import LLCCoding, OrthogonalCoding, SoftAssignmentCoding, TangentCoding
 from loclin.datasets import make_xor
+from loclin.ml3.recipe import ML3Recipe
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 
@@ -330,8 +331,8 @@ def test_ml3_s_starting_codes_are_the_positive_part_on_the_sphere(iris, monkeypa
         started.append(plain(self, n_models, rounds, rng)(rounds.rows.X, rng))
         raise Begun  # what comes of the codes is tested elsewhere
 
-    plain = ML3Classifier._starting_codes
-    monkeypatch.setattr(ML3Classifier, "_starting_codes", begin)
+    plain = ML3Recipe._starting_codes
+    monkeypatch.setattr(ML3Recipe, "_starting_codes", begin)
     model = ML3Classifier(
         4, p=p, alpha="scale", metric=None, init=FrozenEstimator(coding), standardize=False
     )

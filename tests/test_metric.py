@@ -407,7 +407,7 @@ def test_a_stream_is_the_same_model_in_any_metric(name, form):
         for field in after.units:
             np.testing.assert_allclose(getattr(after, field), getattr(before, field), atol=1e-10)
     there_and_back._stream.move(LinearMap(model._multiplier, root[0]))
-    there_and_back._stream.move(model._map)
+    there_and_back._stream.move(LinearMap(model._multiplier, model._root))
     for one in (model, moved, there_and_back):
         streamed(one, X, y, [slice(260, 300)])  # the metric does not move by itself
     said = model.decision_function(X)
@@ -454,7 +454,7 @@ def test_few_first_rows_do_not_settle_the_metric(model, monkeypatch):
     moving = clone(model).set_params(metric="diagonal", random_state=0)
     still = clone(moving)
     streamed(moving, X, y, chunks)
-    monkeypatch.setattr(type(model), "_learns_codes", False)
+    monkeypatch.setattr(type(model)._recipe_type, "learns_codes", False)
     streamed(still, X, y, chunks)
     errors = [np.mean(one.predict(X[4000:]) != y[4000:]) for one in (moving, still)]
     assert errors[0] < 0.9 * errors[1]

@@ -342,7 +342,7 @@ def test_parts_that_do_not_fit_together_are_refused(parts, match):
 
 
 @each("change, match", [
-    (lambda model: setattr(model, "coding_", True), "True"),
+    (lambda model: vars(model._learned).update(coding=True), "True"),
     (lambda model: delattr(model.coding_, "_n_neighbors"), "_n_neighbors"),
     (lambda model: setattr(model.coding_, "_n_neighbors", 99), "99"),
 ])  # fmt: skip

@@ -26,6 +26,7 @@ from loclin import (
 from loclin.codings import SoftAssignmentCoding
 from loclin.fitting import probability
 from loclin.fitting.probability import StreamedTemperature, spread, temperature_of
+from loclin.ml3.recipe import ML3Recipe
 
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 SHORT = {"alpha": "scale", "max_iter": 20, "random_state": 0}
@@ -155,13 +156,13 @@ def test_a_row_far_away_is_not_predicted_with_certainty(name):
 def test_many_rows_hold_out_a_part_once(monkeypatch):
     X, y = problem(2, 4000)
     fits = []
-    plain = ML3Classifier._begin
+    plain = ML3Recipe.begin
 
-    def begin(model, rows, *arguments):
+    def begin(recipe, rows, *arguments):
         fits.append(len(rows.y))
-        return plain(model, rows, *arguments)
+        return plain(recipe, rows, *arguments)
 
-    monkeypatch.setattr(ML3Classifier, "_begin", begin)
+    monkeypatch.setattr(ML3Recipe, "begin", begin)
     model = clone(MODELS["ml3"]).set_params(pieces=None).fit(X, y)
     assert fits == [4000, 3600]
     monkeypatch.setattr(probability, "_MOST_ROWS", 3000)
@@ -342,9 +343,9 @@ def test_few_rows_are_scored_where_classes_are_many(monkeypatch):
     model = ML3Classifier(4, metric=None, **SHORT)
     of_all, scored, decisions_of = clone(model).fit(X, y).temperature_, [], probability.decisions_of
 
-    def counted(fitted, rows):
+    def counted(recipe, learned, rows):
         scored.append(rows.shape[0])
-        return decisions_of(fitted, rows)
+        return decisions_of(recipe, learned, rows)
 
     monkeypatch.setattr(probability, "MOST_SCORES", 4 * 300)
     monkeypatch.setattr(probability, "decisions_of", counted)

@@ -13,7 +13,7 @@ from loclin.engine.coders import Given
 from loclin.engine.data import Rows
 from loclin.engine.rounds import Rounds
 from loclin.engine.sgd import SGDFit
-from loclin.fitting.iterations import Plateau
+from loclin.fitting.ending import Plateau
 from loclin.fitting.rows import hold_out, weigh
 from loclin.ml3.cccp import CCCP
 
@@ -249,7 +249,8 @@ def test_in_rounds_steps_begin_at_a_part_of_eta0(name, smaller):
     for size in (None, 200):
         model = clone(MODELS[name]).set_params(round_rows=size, alpha=1e-3, eta0=10.0)
         model.fit(X, y)
-        starts[size] = model._start(rows, np.random.default_rng(0), continued=False).t_start
+        procedure = model._recipe(0).start(rows, np.random.default_rng(0), None)
+        starts[size] = getattr(procedure, "inner", procedure).t_start
     assert starts[200] == pytest.approx(smaller * starts[None], rel=0.2)
 
 
@@ -258,5 +259,5 @@ def test_steps_fall_as_if_a_few_rounds_were_all_rows(name, rounds_as_pass):
     X, y = sines(600)
     model = clone(MODELS[name]).set_params(round_rows=50, alpha=1e-3, max_iter=20).fit(X, y)
     rows = weigh(X, np.unique(y, return_inverse=True)[1], None, None)
-    procedure = model._start(rows, np.random.default_rng(0), continued=False)
-    assert procedure.rounds.pace == 600 / (50 * rounds_as_pass)
+    procedure = model._recipe(0).start(rows, np.random.default_rng(0), None)
+    assert getattr(procedure, "inner", procedure).rounds.pace == 600 / (50 * rounds_as_pass)

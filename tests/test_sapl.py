@@ -555,14 +555,14 @@ def test_many_rows_teach_the_bandwidth(rows):
 
 @pytest.fixture
 def few_are_many(monkeypatch):
-    monkeypatch.setattr("loclin.sapl.classifier._MANY", 0)
+    monkeypatch.setattr("loclin.sapl.recipe._MANY", 0)
 
 
 def test_many_rows_draw_anchors_together_along_features_that_tell_nothing(monkeypatch):
     X = np.random.default_rng(0).normal(size=(10_000, 6))
     y, drawn = np.sin(2 * X[:, 0]) * X[:, 1] + 0.3 * X[:, 2] > 0, []
     for rows in (len(y), 0):
-        monkeypatch.setattr("loclin.sapl.classifier._MANY", rows)
+        monkeypatch.setattr("loclin.sapl.recipe._MANY", rows)
         spread = quick(n_anchors=20, bandwidth="learned").fit(X, y).anchors_.var(axis=0)
         drawn.append(spread[3:].mean() / spread[:3].mean())
     assert drawn[1] < 0.5 * drawn[0]
@@ -581,10 +581,10 @@ def test_many_rows_dense_or_sparse(share, few_are_many):
 def test_only_a_fit_that_stretched_goes_on_to(share, rows, few_are_many, monkeypatch):
     X, y = IRIS
     if rows == "few":
-        monkeypatch.setattr("loclin.sapl.classifier._MANY", len(y))
+        monkeypatch.setattr("loclin.sapl.recipe._MANY", len(y))
     model = quick(share_anchors=share, warm_start=True).fit(X, y)
     assert model.history_.shape[-1] == 6 + 1 + (4 if rows == "many" else 0)
-    monkeypatch.setattr("loclin.sapl.classifier._MANY", 0)
+    monkeypatch.setattr("loclin.sapl.recipe._MANY", 0)
     before = model.history_
     after = model.fit(X, y).history_
     assert after.shape == before.shape

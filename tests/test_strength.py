@@ -22,9 +22,9 @@ from loclin import (
 )
 from loclin.codings import SoftAssignmentCoding
 from loclin.fitting import base, rows, strength
-from loclin.fitting.trials import Trial
-from loclin.l3m import classifier as l3m
-from loclin.sapl import classifier as sapl
+from loclin.fitting.recipe import Trial
+from loclin.l3m import recipe as l3m
+from loclin.sapl import recipe as sapl
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
 
@@ -139,7 +139,7 @@ def test_auto_takes_the_factor_of_least_log_loss(model, name, monkeypatch):
     monkeypatch.setattr(strength, "FEW_ROWS", (50, 250))
     short = {"n_restarts": 1} if isinstance(model, L3MClassifier) else {}
     trial = Trial(short, model.max_iter, goes_on=False, most_draws=3)
-    monkeypatch.setattr(type(model), "_trial", lambda model, rows: trial)
+    monkeypatch.setattr(type(model)._recipe_type, "trial", lambda recipe, rows, learned=None: trial)
     X, y = problem(n, noise)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, n)
     weights /= weights.mean()
@@ -199,10 +199,11 @@ def test_a_weaker_strength_is_that_of_a_fit_that_goes_on(model):
     first.set_params(average=0, warm_start=True).fit(X, y)
     labels = np.searchsorted(first.classes_, y).astype(np.int32)
     learned = base.Rows(X, labels, np.ones(200))
-    begun = first._begin(learned, np.random.default_rng(7), True)
+    before = first._before()
+    begun = first._recipe(0).begin(learned, np.random.default_rng(7), before)
     assert begun.weaken(0.25)
     other = first.set_params(alpha=0.1)
-    expected = other._begin(learned, np.random.default_rng(7), True)
+    expected = other._recipe(0).begin(learned, np.random.default_rng(7), before)
     for _ in range(2):
         assert begun.iterate(average=False) == pytest.approx(expected.iterate(average=False))
     ours, theirs = begun.result(), expected.result()

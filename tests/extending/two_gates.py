@@ -30,16 +30,15 @@ from loclin.engine.data import Rows
 from loclin.engine.jit import OPTIONS
 from loclin.engine.losses import losses_for
 from loclin.engine.prediction import codes_by
-from loclin.engine.procedure import LocalModels
+from loclin.engine.procedure import LocalModels, Predictor
 from loclin.engine.rows import add_outer, compiled_form, gather, row_buffer, score
 from loclin.engine.sgd import SGD, SGDFit, SGDStream
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.encode import Views
-from loclin.fitting.rows import rounds_of, settings_of
+from loclin.fitting.recipe import Before, Recipe, Trial
 from loclin.fitting.strength import check_strength
-from loclin.fitting.trials import Trial
 from loclin.portable.words import LinearGates
 
 # 1. The compiled half of the coder: a NamedTuple, and three functions for it.
@@ -120,7 +119,7 @@ def _average_gate(coder, n):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GatedModels(DescentModels):
+class GatedModels(DescentModels, Predictor):
     """Two local models and their gate."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "gate_coef": 1}
@@ -128,6 +127,9 @@ class GatedModels(DescentModels):
 
     gate_coef: Annotated[NDArray[Any], Shape("d")]
     gate_intercept: float
+
+    def coder(self, root: Any) -> LinearGates:
+        return shares_of(self.gate_coef, self.gate_intercept)
 
 
 class LearnedGate(Coder):
@@ -178,12 +180,55 @@ def shares_of(v: NDArray[Any], c: float) -> LinearGates:
     return LinearGates(np.stack([v, 0 * v]), np.array([c, 0], v.dtype), "softmax")
 
 
-# 3. The classifier: parameters, where its procedures start, its words.
+# 3. The recipe: what a fit needs, and where its procedures start.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoGatesRecipe(Recipe):
+    """What a fit needs: this parameter, and those that all recipes have."""
+
+    gate_lr: float
+
+    def trial(self, rows: Rows, learned: Any = None) -> Trial:
+        return Trial({})
+
+    def start(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> SGDFit:
+        solver = self._solver(rows, rng, before)
+        norm2 = solver.mean_squared_norm(rows.X, rows.X)
+        solver.settings = solver.settings._replace(alpha=self.strength(norm2, len(rows.y)))
+        solver.count_steps(norm2, self.eta0)
+        return SGDFit(solver, self.rounds(rows, rng, before), VIEWS, rng)
+
+    def start_stream(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> SGDStream:
+        stream = SGDStream(self._solver(rows, rng, before), rng, VIEWS)
+        return stream if before is None else stream.follow(before.learned.alpha, before.learned.t)
+
+    def _solver(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> SGD:
+        """Return the descent at its start, or where the fit before ended."""
+        if before is None:
+            v = rng.standard_normal(rows.X.shape[1]).astype(rows.X.dtype)
+            gate = LearnedGate(v, 0.0, self.gate_lr)
+        else:
+            learned = before.learned
+            gate = LearnedGate(learned.gate_coef, learned.gate_intercept, self.gate_lr)
+        settings = self.settings(1.0, len(rows.y), Intercepts(local=True, extra=False))
+        solver = SGD(rows.X, self.n_scorers, 2, settings, gate)
+        if before is not None:
+            solver.set_models(before.learned.local_coef, before.learned.local_intercept)
+        return solver
+
+
+VIEWS = Views(coding=None, linear=True)
+
+# 4. The classifier: its parameters.
 
 
 class TwoGatesClassifier(LocallyLinearClassifier):
     """Two linear models a class and a learned gate between them."""
 
+    _recipe_type = TwoGatesRecipe
     _fitted_models = (GatedModels,)
     gate_coef_: NDArray[Any]
     gate_intercept_: float
@@ -233,40 +278,3 @@ class TwoGatesClassifier(LocallyLinearClassifier):
 
     def _stream_refusal(self) -> None:
         """Every parameter leaves a way to learn from a stream."""
-
-    def _trial(self, rows: Rows) -> Trial:
-        return Trial({})
-
-    def _solver(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> SGD:
-        """Return the descent at its start, or where the fit before ended."""
-        if continued:
-            gate = LearnedGate(self._learned.gate_coef, self._learned.gate_intercept, self.gate_lr)
-        else:
-            v = rng.standard_normal(rows.X.shape[1]).astype(rows.X.dtype)
-            gate = LearnedGate(v, 0.0, self.gate_lr)
-        settings = settings_of(self, 1.0, len(rows.y), Intercepts(local=True, extra=False))
-        n_scorers = 1 if len(self.classes_) == 2 else len(self.classes_)
-        solver = SGD(rows.X, n_scorers, 2, settings, gate)
-        return (
-            solver.set_models(self._learned.local_coef, self._learned.local_intercept)
-            if continued
-            else solver
-        )
-
-    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> SGDFit:
-        solver = self._solver(rows, rng, continued=continued)
-        norm2 = solver.mean_squared_norm(rows.X, rows.X)
-        alpha = self._strength(norm2, len(rows.y))
-        solver.settings = solver.settings._replace(alpha=alpha)
-        solver.count_steps(norm2, 10.0)
-        rounds = rounds_of(self, rows, rng, continued=continued)
-        return SGDFit(solver, rounds, Views(coding=None, linear=True), rng)
-
-    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> SGDStream:
-        continued = self._is_fitted()
-        solver = self._solver(rows, rng, continued=continued)
-        stream = SGDStream(solver, rng, Views(coding=None, linear=True))
-        return stream.follow(self._learned.alpha, self._learned.t) if continued else stream
-
-    def _coder(self) -> LinearGates:
-        return shares_of(self._learned.gate_coef, self._learned.gate_intercept)

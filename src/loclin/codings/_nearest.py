@@ -66,8 +66,7 @@ class NearestCoding(AnchorCoding):
         ValueError, TypeError
             If a parameter or the data is not valid.
         """
-        self._check_shared_parameters()
-        self._check_parameters()
+        self._checked_parameters()
         rows = self._training_rows(X)
         self.anchors_ = make_anchors(rows, self.n_anchors, self.anchors, self.random_state, y)
         n_anchors = len(self.anchors_)
@@ -77,7 +76,9 @@ class NearestCoding(AnchorCoding):
         self._learn(rows)
         return self
 
-    def _check_shared_parameters(self) -> None:
+    def _checked_parameters(self) -> None:
+        """Raise where a parameter of the coding, or one that all have, is not valid."""
+        self._check_parameters()
         check_number("n_anchors", self.n_anchors, Integral, low=1, open_high=True)
         check_number("n_neighbors", self.n_neighbors, Integral, low=1, open_high=True)
         check_anchors("anchors", self.anchors)

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
 
-from loclin.anchors import clipped, distinct_centres
 from loclin.csvm.pulled import (
-    LongVectors,
-    Pulled,
     SolvedClusterModels,
     StreamedClusterModels,
 )
-from loclin.engine.codes import Intercepts
-from loclin.engine.data import Floats, Matrix, Rows
-from loclin.engine.dual import DualFit, dual_problems
-from loclin.engine.losses import LOSSES, losses_for
-from loclin.engine.procedure import Procedure, StreamProcedure
-from loclin.engine.sgd import SGD, SGDStream, mean_squared_feature_norm
+from loclin.csvm.recipe import CSVMRecipe
+from loclin.engine.data import Floats
+from loclin.engine.losses import losses_for
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
-from loclin.fitting.features import PLAIN
-from loclin.fitting.rows import settings_of
 from loclin.fitting.strength import check_strength
-from loclin.fitting.trials import DUAL_TRIAL, Trial
-from loclin.portable.words import NearestAnchors
-
-_CLUSTERS, _ROWS = 64, 30  # at most so many clusters, of so many rows on average
-# One for each model, penalised like the weight of a feature that is always 1.
-_INTERCEPTS = Intercepts(local=True, extra=False)
 
 
 class CSVMClassifier(LocallyLinearClassifier):
@@ -164,12 +148,9 @@ class CSVMClassifier(LocallyLinearClassifier):
     True
     """
 
-    batch_size, average = "auto", 0  # neither is a parameter here
-    _multiplies_features = True
+    _recipe_type = CSVMRecipe
     _fits_may_change = frozenset({"global_penalty"})
     _kept: list[Annotated[NDArray[np.float64], Shape("n | n s", np.float64)]] | None = None
-    _can_do_with_columns = True
-    _coding_parameter = "centers"
     _fitted_models = (SolvedClusterModels, StreamedClusterModels)
 
     def __init__(
@@ -244,83 +225,6 @@ class CSVMClassifier(LocallyLinearClassifier):
     def _stream_refusal(self) -> None:
         return None
 
-    def _trial(self, rows: Rows) -> Trial:
-        if not isinstance(self.centers, str):
-            return DUAL_TRIAL
-        # the clusters of all rows: they know no labels
-        if self._is_fitted():
-            centers = self._learned.cluster_centers
-        else:
-            centers = self._find_centers(rows.X, np.random.default_rng(self._seed()))
-        return DUAL_TRIAL._replace(parameters={"centers": centers, "_features": PLAIN})
-
-    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
-        views = self._long_vectors(rows, rng, continued)
-        X, codes = views(rows.X)
-        norm2 = mean_squared_feature_norm(X, codes, _INTERCEPTS.local)
-        problems = dual_problems(
-            rows, codes, self._strength(norm2, len(rows.y)), LOSSES[self.loss], self._n_scorers,
-            competing=self._competing, intercepts=_INTERCEPTS,
-            starts=self._kept if continued else None,
-        )  # fmt: skip
-        keeps = bool(self.warm_start)
-        fit = DualFit(problems, self.tol, rng, self.n_jobs, keep_dual=keeps)
-        return Pulled(fit, views)
-
-    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
-        continued = self._is_fitted()
-        views = self._long_vectors(rows, rng, continued)
-        settings = settings_of(self, 1.0, len(rows.y), _INTERCEPTS, competing=self._competing)
-        solver = SGD(rows.X, self._n_scorers, 1 + len(views.centers), settings)
-        stream = SGDStream(solver, rng, views)
-        if continued:
-            solver.set_models(*self._long_models(views.pull))
-            stream.follow(self._learned.alpha, getattr(self._learned, "t", 0))
-        return Pulled(stream, views)
-
-    def _long_models(self, pull: float) -> tuple[Floats, Floats]:
-        """Models of the fit before as the descents take them: the global one, and what is added."""
-        coef, intercept = (
-            self._learned.global_coef[:, None],
-            self._learned.global_intercept[:, None],
-        )
-        return (
-            np.concatenate([coef / pull, self._learned.local_coef - coef], axis=1),
-            np.concatenate([intercept / pull, self._learned.local_intercept - intercept], axis=1),
-        )
-
-    def _long_vectors(self, rows: Rows, rng: np.random.Generator, continued: bool) -> LongVectors:
-        """Find the clusters, or keep those of the fit that goes on."""
-        centers = self._learned.cluster_centers if continued else self._find_centers(rows.X, rng)
-        return LongVectors(centers, 1.0 / math.sqrt(self.global_penalty))
-
-    def _find_centers(self, X: Matrix, rng: np.random.Generator) -> Floats:
-        """Centres of the clusters of the rows; given ones are multiplied as the rows are."""
-        if not isinstance(self.centers, str):
-            centers = check_array(self.centers, dtype=X.dtype, input_name="centers", copy=True)
-            n_features = X.shape[1] - self._features.n_pieces
-            if centers.shape[1] != n_features:
-                raise ValueError(
-                    f"centers has shape {centers.shape}; X has {n_features} features, so centers "
-                    f"must have the shape (n_clusters, {n_features})."
-                )
-            seen = self._features.of_matrix(centers)
-            return np.asarray(seen * X.dtype.type(self._multiplier))
-        n_clusters = self.n_clusters or min(_CLUSTERS, max(1, X.shape[0] // _ROWS))
-        seed = int(rng.integers(2**31 - 1))
-        centers = distinct_centres(X, min(int(n_clusters), X.shape[0]), seed)
-        if self.n_clusters is not None:
-            found = len(centers)
-            clipped("n_clusters", n_clusters, found, f"X has only {found} distinct clusters")
-        return centers
-
     @property
     def _competing(self) -> bool:
         return self.multi_class == "crammer_singer"
-
-    @property
-    def _n_scorers(self) -> int:
-        return 1 if len(self.classes_) == 2 and not self._competing else len(self.classes_)
-
-    def _coder(self) -> NearestAnchors:
-        return NearestAnchors(self._learned.cluster_centers, 1, "exp")

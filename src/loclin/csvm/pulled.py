@@ -19,13 +19,14 @@ from loclin.engine.averaging import DescentModels
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualModels
 from loclin.engine.neighbors import nearest_of_checked
-from loclin.engine.procedure import LocalModels
+from loclin.engine.procedure import LocalModels, Predictor
 from loclin.engine.shapes import Shape, Within
-from loclin.fitting.iterations import Wrapped
+from loclin.fitting.wrapped import Wrapped
+from loclin.portable.words import NearestAnchors
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterModels(LocalModels):
+class ClusterModels(LocalModels, Predictor):
     """Models of the clusters, the one they are pulled to, and the clusters' centres."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "global_coef": 1, "cluster_centers": -1}
@@ -36,6 +37,10 @@ class ClusterModels(LocalModels):
     cluster_centers: Annotated[Floats, Shape("k d")]  # k = m
     global_coef: Annotated[Floats, Shape("s d")]
     global_intercept: Annotated[Floats, Shape("s")]
+
+    def coder(self, root: Floats | None) -> NearestAnchors:
+        """Say that the model of the nearest centre counts alone."""
+        return NearestAnchors(self.cluster_centers, 1, "exp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +81,14 @@ class LongVectors:
         codes[:, 0] = self.pull
         parts = codes.ravel(), columns.ravel(), np.arange(0, 2 * n + 1, 2, dtype=np.int32)
         return X, sparse.csr_matrix(parts, shape=(n, len(self.centers) + 1))
+
+    def long_models(self, learned: ClusterModels) -> tuple[Floats, Floats]:
+        """Return models as the descents take them: the global one, and what is added to it."""
+        coef, intercept = learned.global_coef[:, None], learned.global_intercept[:, None]
+        return (
+            np.concatenate([coef / self.pull, learned.local_coef - coef], axis=1),
+            np.concatenate([intercept / self.pull, learned.local_intercept - intercept], axis=1),
+        )
 
 
 class Pulled(Wrapped):

@@ -11,6 +11,7 @@ import numpy as np
 
 from loclin.engine.data import Floats, Rows
 from loclin.engine.shapes import Shape
+from loclin.portable.words import Coder, Term
 
 
 class Change(NamedTuple):
@@ -47,6 +48,30 @@ class FittedModel:
     def names(cls) -> list[str]:
         """Names of the fields."""
         return [field.name for field in fields(cls)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictor(FittedModel, ABC):
+    """What was learned, and all that predictions need."""
+
+    @abstractmethod
+    def coder(self, root: Floats | None) -> Coder:
+        """Say how it writes codes, in the words of `portable.words`.
+
+        Parameters
+        ----------
+        root : ndarray or None
+            Of the metric: the coder sees rows ``root x``.
+        """
+
+    def term(self, root: Floats | None = None) -> Term:
+        """Say what it computes, of rows as the model sees them; what scorers share, once."""
+        learned: Any = self
+        coef: Floats = learned.local_coef
+        is_zero = not any(coef.strides) and not coef.flat[0]  # models say constants
+        shared = len(coef) > 1 and coef.strides[0] == 0
+        models = None if is_zero else coef[:1] if shared else coef
+        return Term(self.coder(root), models, learned.local_intercept, self.intercept, root)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -410,7 +410,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
             if not first and is_forest(member):  # it stays as it was fitted
                 return member
             member = clone_with_state(member)
-            order = member._generator().permutation(len(labels))
+            order = np.random.default_rng(member._seed()).permutation(len(labels))
             given = None if sample_weight is None else weights[order]
             return member.partial_fit(
                 rows[order], self.classes_[labels[order]], self.classes_, given
@@ -537,9 +537,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         return self._class_scores(self._validate_new(X))
 
-    def _class_scores(self, rows: Any) -> Floats:
+    def _class_scores(self, X: Any, *, ranks: bool = False) -> Floats:
         """Scores of rows that are checked."""
-        return mean_scores(self._factors(), rows, len(self.classes_))
+        return mean_scores(self._factors(), X, len(self.classes_))
 
     def _terms(self) -> tuple[Term, ...]:
         return terms_of(self._factors(), self._features)

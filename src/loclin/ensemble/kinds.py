@@ -173,7 +173,7 @@ def unfitted_member(
     pieces of them standardizes these, too.
     """
     member, known = clone(kind), classes.tolist()
-    as_given = as_given and not (standardized and member.pieces is not None)
+    as_given = as_given and not (standardized and getattr(member, "pieces", None) is not None)
     if as_given and "standardize" in member.get_params(deep=False):
         member.set_params(standardize=False)
     if isinstance(member.class_weight, dict):
@@ -194,7 +194,7 @@ def like_first(member: Any, first: Any) -> Any:
     if first._features.columns is not None:
         return member
     member._take_over(first)
-    coding = vars(first).get("coding_")
+    coding = getattr(first._learned, "coding", None)
     if isinstance(coding, OrthogonalCoding) and not coding.per_class:
         member.set_params(coding=FrozenEstimator(coding))
     return member

@@ -53,7 +53,7 @@ def _sees_alike(member: Any, first: Any) -> bool:
 
 def _coding_of(member: Any) -> Any:
     """Return the coding of a member, the one inside where it was frozen."""
-    coding = getattr(member, "coding_", None)
+    coding = getattr(member._learned, "coding", None)
     return coding.estimator if isinstance(coding, FrozenEstimator) else coding
 
 

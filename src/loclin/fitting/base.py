@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,20 +21,20 @@ from sklearn.utils.metaestimators import available_if
 
 from loclin.engine.data import Rows
 from loclin.engine.described import check_described, fitted_names
-from loclin.engine.procedure import Procedure, StreamProcedure
-from loclin.engine.schedule import auto_alpha
+from loclin.engine.procedure import Procedure
 from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import atomic
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
-from loclin.fitting.checks import read_labelled_rows
-from loclin.fitting.iterations import EndOfRounds, accuracy_with, check_learned, warn_of_end
-from loclin.fitting.mapped import LinearMap, Mapped, multiplier_for
-from loclin.fitting.metric import StreamedMetric, chosen_metric, move_metric
+from loclin.fitting.checks import check_shared_parameters, read_labelled_rows
+from loclin.fitting.ending import Watch, accuracy_of, check_learned, warn_of_end
+from loclin.fitting.mapped import LinearMap
+from loclin.fitting.metric import StreamedMetric, chosen_metric
 from loclin.fitting.pieces import chosen_features
-from loclin.fitting.rows import RunningMean, auto_batch_size, hold_out, weigh, weighed
+from loclin.fitting.recipe import Before, Recipe
+from loclin.fitting.rows import RunningMean, hold_out, weigh, weighed
 from loclin.fitting.scored import ByLocalModels
-from loclin.fitting.standardized import Standardized
-from loclin.fitting.stored import Stored, go_on, so_far
+from loclin.fitting.standardized import Standardized, map_without_pieces
+from loclin.fitting.stored import Stored
 from loclin.fitting.strength import chosen_factor
 from loclin.fitting.targets import (
     check_same_classes,
@@ -44,7 +44,7 @@ from loclin.fitting.targets import (
     in_classes,
     labels_or_indicator,
 )
-from loclin.fitting.trials import Trial
+from loclin.fitting.trials import learned_by
 
 
 def _overflow_is_checked() -> np.errstate:
@@ -62,23 +62,15 @@ def _can_stream(classifier: LocallyLinearClassifier) -> bool:
 class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized, Stored, ABC):
     """Abstract locally linear classifier.
 
-    A model supplies the checks of its parameters, where its procedures start, and its coder. `fit`
-    and `partial_fit` are atomic, so nothing that an attribute holds may be changed in place.
+    A model supplies its constructor, the checks of its parameters, and its recipe. `fit` and
+    `partial_fit` are atomic, so nothing that an attribute holds may be changed in place.
     """
 
-    round_rows: int | None = None  # rows of an iteration where there are more; None: all
-    _end_of_rounds: EndOfRounds = EndOfRounds()
-    pieces: str | int | None = None  # of features, beside them
-    metric: str | int | None = None  # that anchors and the penalty measure by
-    n_jobs: int | None = None  # short fits at once
-    _multiplies_features = False  # are there intercepts whose constant feature needs others near 1?
-    _alpha_unit = 1.0  # strength of the rule for alpha, in that of most
+    _recipe_type: ClassVar[type[Recipe]]  # what a fit needs
     _multiplier: float = 1.0  # of the features while they are learned from
-    _learns_codes = False  # along with the models? else the coding stays as it was fitted
+    _factor: float = 1.0  # on the rule for the strength, chosen in the fit
     _streamed_metric: StreamedMetric | None = None
     _mean_weight: RunningMean = RunningMean()  # of the rows of a stream
-    _strength_name = "alpha"  # the parameter that "auto" leaves to held-out rows
-    _factor: float = 1.0  # on the rule for it, chosen in the fit
     _taken_over: Mapping[str, Any] = MappingProxyType({})  # choices of another fit, for the next
 
     # What a model supplies.
@@ -90,18 +82,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
     @abstractmethod
     def _stream_refusal(self) -> str | None:
         """Tell why the parameters leave no way to learn from a stream; None where they do."""
-
-    @abstractmethod
-    def _trial(self, rows: Rows) -> Trial:
-        """Return the short fits that choose the strength on few rows, and the temperature."""
-
-    @abstractmethod
-    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
-        """Begin a fit, or go on from the fitted attributes and `_kept` if it is continued."""
-
-    @abstractmethod
-    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
-        """Begin a stream, these being its first rows; go on from a fit before, if there is one."""
 
     # What the user calls.
 
@@ -131,9 +111,8 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         ValueError
             If a parameter or the data is not valid, or if training overflowed.
         """
-        self._check_parameters()
-        self._check_shared_parameters()
-        continued = bool(self.warm_start or self._unfinished) and self._is_fitted()
+        given = self._checked_parameters()
+        continued = bool(given.warm_start or self._unfinished) and self._is_fitted()
         chosen = self.__dict__.pop("_taken_over", self._taken_over)
         old_classes = self.classes_ if continued else None
         if continued:
@@ -145,32 +124,38 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         self._multilabel = has_several(target, self._multilabel if continued else None)
         self.classes_, rows = weighed(data, target, self.class_weight, sample_weight)
         check_same_classes(self.classes_, old_classes)
+        del target
         if continued:
             self._see_all_columns(rows.X, streams=False)
-        elif chosen:
-            self.__dict__.update(chosen)
-        else:
-            plain = self._standardized(rows, self._used_columns(rows))
-            self._features = chosen_features(self, rows, plain)
-        rows = self._seen(rows, goes_on=continued)
-        self._stream, self._moments, self._mean_weight = None, None, RunningMean()
-        rng = deepcopy(self._unfinished) or self._generator()
-        del target
+        recipe = self._recipe(self._seed(), **chosen)
         if not (continued or chosen):
-            self._factor = chosen_factor(self, rows, self._seed())
-            self.__dict__.update(chosen_metric(self, rows))
+            recipe = replace(recipe, features=map_without_pieces(recipe, rows))
+            recipe = replace(recipe, features=chosen_features(recipe, rows))
+        self._features = recipe.features
+        rows = self._seen(rows, goes_on=continued)
+        recipe = replace(recipe, features=self._features, largest=self._largest)
+        if not (continued or chosen):
+            recipe = replace(recipe, factor=chosen_factor(recipe, rows))
+            recipe = replace(recipe, root=chosen_metric(recipe, rows))
+        rng = deepcopy(self._unfinished) or np.random.default_rng(recipe.seed)
         held_out = None
-        if self.early_stopping:
+        if recipe.early_stopping:
             if self._unfinished is None or self._split_seed is None:
-                self._split_seed = self._seed()
-            rows, held_out = hold_out(rows, self.validation_fraction, self._split_seed)
+                self._split_seed = recipe.seed
+            rows, held_out = hold_out(rows, recipe.validation_fraction, self._split_seed)
         seen = {
             "X": lambda: data if rows.origin is None else data[rows.origin],
             "y": lambda: rows.y if self._multilabel else self.classes_[rows.y],
             "metadata": {"sample_weight": None if sample_weight is None else rows.weights},
         }
-        self._iterate(rows, held_out, rng, seen, continued)
-        self._calibrate(rows, held_out, self._seed())
+        recipe = recipe if continued else recipe.measured(rows)
+        self._factor, self._multiplier = recipe.factor, recipe.multiplier
+        if recipe.metric is not None:
+            self._root = recipe.root
+        self._stream, self._moments, self._mean_weight = None, None, RunningMean()
+        before = self._before() if continued else None
+        self._iterate(recipe, rows, held_out, rng, seen, before)
+        self._calibrate(recipe, self._learned, rows, held_out)
         return self
 
     @available_if(_can_stream)
@@ -207,8 +192,7 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
             them, or if ``class_weight="balanced"`` (the class counts of a stream are not known:
             pass sample_weight).
         """
-        self._check_parameters()
-        self._check_shared_parameters()
+        self._checked_parameters()
         if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' needs the class counts of all the data, which a stream "
@@ -234,19 +218,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
 
     # How it is done.
 
-    @property
-    def _most_iterations(self) -> Any:
-        """Return `max_iter`; a model that is made at once has none."""
-        return getattr(self, "max_iter", 1)
-
-    @property
-    def _patience(self) -> Any:
-        """Return `n_iter_no_change`, in the same way."""
-        return getattr(self, "n_iter_no_change", 1)
-
-    def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(self._seed())
-
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
@@ -254,143 +225,151 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         X, y = read_labelled_rows(self, X, y, reset=reset, multi_output=self._takes_indicator)
         return X, labels_or_indicator(y) if self._takes_indicator else y
 
-    def _strength(self, norm2: float, n_samples: float) -> float:
-        """Return the L2 strength: the one given, or the rule's times the factor chosen."""
-        if isinstance(self.alpha, str):
-            return self._factor * self._alpha_unit * auto_alpha(norm2, n_samples)
-        return float(self.alpha)
-
-    def _batch_size(self, n_samples: int) -> int:
-        if self.batch_size == "auto":
-            return auto_batch_size(n_samples)
-        return min(int(self.batch_size), n_samples)
-
     def _is_fitted(self) -> bool:
         return self._learned is not None
 
+    def _checked_parameters(self) -> Recipe:
+        """Return what the parameters say, if they are valid."""
+        self._check_parameters()
+        recipe = self._recipe_type.of(vars(self))
+        check_shared_parameters(recipe)
+        return recipe
+
+    def _recipe(self, seed: int, **known: Any) -> Recipe:
+        """Return what the next fit needs, from the parameters and what was chosen before."""
+        of_before = {
+            "classes": self.classes_,
+            "n_features": self.n_features_in_,
+            "multilabel": self._multilabel,
+            "features": self._features,
+            "largest": self._largest,
+            "root": self._root,
+            "factor": self._factor,
+            "multiplier": self._multiplier,
+        }
+        return self._recipe_type.of(vars(self), seed=seed, **of_before | known)
+
+    def _before(self) -> Before:
+        """Return what a fit, or a stream, goes on from."""
+        n_done = len(self.objective_) if self._unfinished else 0
+        return Before(self._learned, self._kept, n_done)
+
     def _take_over(self, fitted: LocallyLinearClassifier) -> None:
         """Let the next fit use the map, strength and metric that another has chosen."""
-        of_fitted = vars(fitted)
-        names = of_fitted.keys() & {"_features", "_factor", "_root"}
-        self._taken_over = {name: of_fitted[name] for name in names}
+        root = fitted._root
+        self._taken_over = {"features": fitted._features, "factor": fitted._factor, "root": root}
 
     def _forget_fit(self) -> None:
-        """Remove the attributes of an earlier fit; those of the user, or of a subclass, stay."""
-        for name in vars(self).keys() & fitted_names(type(self)):
+        """Remove what an earlier fit has left; attributes of the user, or of a subclass, stay."""
+        chosen = {"_features", "_root", "_factor", "_multiplier", "_largest"}
+        for name in vars(self).keys() & (fitted_names(type(self)) | chosen):
             delattr(self, name)
-        if "_root" in vars(self):
-            del self._root
         self._learned = self._streamed_metric = None
-
-    def _begin(self, rows: Rows, rng: np.random.Generator, continued: bool) -> Procedure:
-        """Begin a fit, or go on, over rows that may be mapped."""
-        if not continued:
-            self._multiplier = multiplier_for(self, rows)
-        if self._map.is_plain:
-            return self._start(rows, rng, continued=continued)
-        return Mapped(self._start(self._mapped(rows), rng, continued=continued), self._map)
-
-    def _begin_stream(self, rows: Rows) -> StreamProcedure:
-        """Begin a stream, or go on from a fit, in the same way."""
-        if not self._is_fitted():
-            if self.metric not in (None, "auto"):
-                self._streamed_metric = StreamedMetric(2 * len(rows.y))
-                self.__dict__.update(chosen_metric(self, rows))
-            self._multiplier = multiplier_for(self, rows)
-        if self._map.is_plain and self._streamed_metric is None:
-            return self._start_stream(rows, self._generator())
-        return Mapped(self._start_stream(self._mapped(rows), self._generator()), self._map)
-
-    @property
-    def _map(self) -> LinearMap:
-        """The map of the rows that are learned from."""
-        return LinearMap(self._multiplier, self._root)
-
-    def _mapped(self, rows: Rows) -> Rows:
-        """Return rows mapped, for which attributes of a fit before are changed.
-
-        The model that is learned replaces them.
-        """
-        if self._is_fitted():
-            changed = {
-                name: self._map.of_field(getattr(self._learned, name), power)
-                for name, power in self._learned.units.items()
-            }
-            self._learned = replace(self._learned, **changed)
-        return self._map.of_rows(rows)
 
     def _learn(self, rows: Rows) -> None:
         """Learn from rows of a stream, on a copy of what the calls before have left."""
         given, goes_on = rows, self._is_fitted()
-        if not goes_on:
-            self._begin_moments(rows)
-        elif self._stream is None:
+        if goes_on and self._stream is None:
             self._see_all_columns(rows.X, streams=True)
+        recipe = self._recipe(0 if self._stream is not None else self._seed(), streams=True)
+        if not goes_on:
+            self._begin_moments(recipe, rows)
         if self._stream is not None:
             self._stream = deepcopy(self._stream)
             with _overflow_is_checked():
                 self._follow(self._stream, given)
         rows = self._seen(given, goes_on=goes_on)
-        before = self._calibrated_by(rows)
+        temperatures = self._calibrated_by(rows)
         if self._stream is None:
-            with _overflow_is_checked():
-                self._stream = self._begin_stream(rows)
-        elif self._learns_codes:
-            move_metric(self, rows)
-        stream = self._stream
-        alpha = None if isinstance(self.alpha, str) else float(self.alpha)
+            recipe = replace(recipe, features=self._features, largest=self._largest)
+            self._begin_stream(recipe, rows)
+        elif recipe.learns_codes and self._streamed_metric is not None:
+            self._move_metric(recipe.metric, self._streamed_metric, rows)
+        stream: Any = self._stream
+        alpha = None if isinstance(recipe.alpha, str) else float(recipe.alpha)
+        batch_size = recipe.rows_of_batch(stream.n_seen + len(rows.y))
         with threads_for(stream.products), _overflow_is_checked():
-            objective = stream.learn(rows, alpha, self._batch_size(stream.n_seen + len(rows.y)))
-            self._learned = stream.result(final=True)
+            objective = stream.learn(rows, alpha, batch_size)
+            self._learned = learned_by(stream)
         self._kept, self._unfinished = stream.kept, None
-        self._take_temperatures(before)
+        self._take_temperatures(temperatures)
         self.n_iter_ = 1
         self.objective_ = [objective]
-        check_learned(self)
+        check_learned(recipe, self._learned, objective)
+
+    def _begin_stream(self, recipe: Recipe, rows: Rows) -> None:
+        """Begin a stream, these being its first rows, or go on from a fit."""
+        before = self._before() if self._is_fitted() else None
+        with _overflow_is_checked():
+            if before is None:
+                if recipe.metric not in (None, "auto"):
+                    self._streamed_metric = StreamedMetric(2 * len(rows.y))
+                    self._root = chosen_metric(recipe, rows)
+                    recipe = replace(recipe, root=self._root)
+                recipe = recipe.measured(rows)
+                self._factor, self._multiplier = recipe.factor, recipe.multiplier
+            rng = np.random.default_rng(recipe.seed)
+            moves = self._streamed_metric is not None
+            self._stream = recipe.begin_stream(rows, rng, before, moves=moves)
+
+    def _move_metric(self, name: Any, metric: StreamedMetric, rows: Rows) -> None:
+        """Let a stream go on in the metric of its gradients so far, if that is due."""
+        stream: Any = self._stream
+        metric = metric.after(self._codes(rows.X), rows.weights)
+        if stream.n_seen >= metric.n_next:
+            root = metric.root(name, self._learned.local_coef, rows.X)
+            if root is not None:
+                self._root = root
+                stream.move(LinearMap(self._multiplier, root))
+            metric = metric._replace(n_next=2 * stream.n_seen)
+        self._streamed_metric = metric
 
     def _iterate(
-        self, rows: Rows, held_out: Rows | None, rng: np.random.Generator, seen: dict[str, Any],
-        continued: bool,
+        self, recipe: Recipe, rows: Rows, held_out: Rows | None, rng: np.random.Generator,
+        seen: dict[str, Any], before: Before | None,
     ) -> None:  # fmt: skip
-        """Iterate until max_iter, or until a plateau and then `average` iterations more."""
-        context = self._init_callback_context(max_subtasks=self._most_iterations)
+        """Iterate until the fit has come far enough, and publish what it has learned."""
+        context = self._init_callback_context(max_subtasks=recipe.max_iter)
         context.call_on_fit_task_begin(estimator=self, **seen)
         with _overflow_is_checked():
-            procedure = self._begin(rows, rng, continued)
-        plateau, average, last, stopping = go_on(self, procedure, len(rows.y))
-        while len(self.objective_) < last:
-            done = len(self.objective_)
+            procedure = recipe.begin(rows, rng, before)
+        goes_on, has_gap = bool(self._unfinished), procedure.gap is not None
+        lists = (self.objective_, self.validation_scores_) if goes_on else ([], [])
+        watch = Watch.of(recipe, len(rows.y), *lists, has_gap=has_gap)
+        self.objective_, self.validation_scores_ = watch.objectives, watch.accuracies
+        while watch.goes_on:
             task = context.subcontext(task_name="iteration")
             task.call_on_fit_task_begin(estimator=self, **seen)
             with threads_for(procedure.products), _overflow_is_checked():
-                objective = procedure.iterate(average=done >= last - average)
-            self.objective_.append(objective)
-            watched, report = objective, f"objective {objective:.6g}"
+                watch.objectives.append(procedure.iterate(average=watch.averages))
             if held_out is not None:
                 with _overflow_is_checked():
-                    accuracy = accuracy_with(self, procedure.result(), held_out)
-                self.validation_scores_.append(accuracy)
-                watched, report = -accuracy, f"{report}, validation accuracy {accuracy:.4f}"
+                    learned = learned_by(procedure, final=False)
+                    watch.accuracies.append(accuracy_of(recipe, learned, held_out))
             if self.verbose:
-                print(f"{type(self).__name__}: iteration {done + 1}/{last}, {report}")
-            if not np.isfinite(objective):
+                print(f"{type(self).__name__}: {watch.report()}")
+            if not np.isfinite(watch.objectives[-1]):
                 break
             stop = task.call_on_fit_task_end(
                 estimator=self,
-                reconstruction_attributes=lambda: so_far(self, procedure, rng),
+                reconstruction_attributes=lambda: self._so_far(procedure, rng),
                 **seen,
             )
-            if procedure.gap is None:
-                if not stopping and (stop or plateau.reached(watched)):
-                    stopping, last = True, min(self._most_iterations, done + 1 + average)
-            elif stop or procedure.gap <= self.tol or (held_out and plateau.reached(watched)):
-                stopping = True
-                break
-        self.n_iter_ = len(self.objective_)
+            watch.end_where_due(recipe, procedure.gap, stop=bool(stop))
+        self.n_iter_ = len(watch.objectives)
         with _overflow_is_checked():
-            self._learned = procedure.result(final=True)
-        check_learned(self)
+            self._learned = learned_by(procedure)
+        check_learned(recipe, self._learned, watch.objectives[-1])
         self._kept, self._unfinished = procedure.kept, None
-        if not stopping:
-            warn_of_end(self, procedure.gap)
+        if not watch.stopping:
+            warn_of_end(recipe, procedure.gap)
         context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **seen)
+
+    def _so_far(self, procedure: Procedure, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the attributes if the fit ended here, and what it needs to go on."""
+        return vars(self) | {
+            "_learned": procedure.result(),
+            "_kept": procedure.kept,
+            "n_iter_": len(self.objective_),
+            "_rng": rng,
+        }

@@ -170,27 +170,27 @@ def check_weights(sample_weight: Any, n_samples: int, *, some: bool = True) -> N
     return weights
 
 
-def check_shared_parameters(model: Any) -> None:
+def check_shared_parameters(recipe: Any) -> None:
     """Raise where a parameter that all classifiers have is not valid."""
-    check_number("max_iter", model._most_iterations, Integral, low=1)
-    check_number("tol", model.tol, Real, low=0, open_high=True)
-    check_number("n_iter_no_change", model._patience, Integral, low=1)
-    if model.round_rows is not None:
-        check_number("round_rows", model.round_rows, Integral, low=1, hint="or None")
-    if model.batch_size != "auto":
-        check_number("batch_size", model.batch_size, Integral, low=1, hint='or "auto"')
-    check_number("validation_fraction", model.validation_fraction, low=0, high=1,
+    check_number("max_iter", recipe.max_iter, Integral, low=1)
+    check_number("tol", recipe.tol, Real, low=0, open_high=True)
+    check_number("n_iter_no_change", recipe.n_iter_no_change, Integral, low=1)
+    if recipe.round_rows is not None:
+        check_number("round_rows", recipe.round_rows, Integral, low=1, hint="or None")
+    if recipe.batch_size != "auto":
+        check_number("batch_size", recipe.batch_size, Integral, low=1, hint='or "auto"')
+    check_number("validation_fraction", recipe.validation_fraction, low=0, high=1,
                  open_low=True, open_high=True)  # fmt: skip
-    check_number("average", model.average, Integral, low=0,
+    check_number("average", recipe.average, Integral, low=0,
                  hint="it is the number of last iterations to average, 0 for none")  # fmt: skip
-    if not (model.pieces is None or (isinstance(model.pieces, str) and model.pieces == "auto")):
-        check_number("pieces", model.pieces, Integral, low=2, open_high=True,
+    if not (recipe.pieces is None or (isinstance(recipe.pieces, str) and recipe.pieces == "auto")):
+        check_number("pieces", recipe.pieces, Integral, low=2, open_high=True,
                      hint='or "auto", or None')  # fmt: skip
-    if isinstance(model.metric, Integral):
-        check_number("metric", model.metric, Integral, low=1,
+    if isinstance(recipe.metric, Integral):
+        check_number("metric", recipe.metric, Integral, low=1,
                      hint=f"or one of {sorted(METRICS)}, or None")  # fmt: skip
-    elif model.metric is not None:
-        check_option("metric", model.metric, METRICS, hint=", a rank or None")
-    check_n_jobs(model.n_jobs)
+    elif recipe.metric is not None:
+        check_option("metric", recipe.metric, METRICS, hint=", a rank or None")
+    check_n_jobs(recipe.n_jobs)
     for name in ("calibrate", "early_stopping", "standardize", "warm_start"):
-        check_flag(name, getattr(model, name))
+        check_flag(name, getattr(recipe, name))

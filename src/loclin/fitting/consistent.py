@@ -31,9 +31,8 @@ def check_consistent(model: Any) -> None:
     ValueError, TypeError
     """
     for estimator in estimators_in(model):
-        estimator._check_parameters()
-        if hasattr(estimator, "_check_shared_parameters"):
-            estimator._check_shared_parameters()
+        check = getattr(estimator, "_checked_parameters", estimator._check_parameters)
+        check()
         try:
             check_described(estimator, thorough=True)
             _check_words(estimator)

@@ -25,7 +25,7 @@ from loclin.fitting.begun import is_same
 from loclin.fitting.columns import Columns
 from loclin.portable.checks import check_pieces
 from loclin.portable.reader import without_pieces
-from loclin.portable.words import Pieces
+from loclin.portable.words import Pieces, Term
 
 _CHUNK = 2**18  # numbers whose moments are taken at once
 _LOOKED_AT = 1000  # rows, for values that are too far away
@@ -156,6 +156,11 @@ class FeatureMap:
         # what rounding takes from the slopes at a row, its constant has
         lost = np.einsum("n...d,nd->n...", folded - rounded, rows)
         return rounded, np.asarray(constants + added + lost)
+
+    def in_front(self, term: Term) -> Term:
+        """Return what a term of rows as the model sees them computes of rows as they are given."""
+        used = None if self.columns is None else self.columns.used
+        return replace(term, centre=self.centre, scale=self.scale, columns=used, pieces=self.pieces)
 
     def with_all_columns(self) -> FeatureMap:
         """Return the map of all columns: those not used before keep their unit."""

@@ -19,7 +19,7 @@ from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.prediction import in_metric
 from loclin.engine.procedure import Change, FittedModel
 from loclin.engine.shapes import Shape
-from loclin.fitting.iterations import Wrapped
+from loclin.fitting.wrapped import Wrapped
 
 # Rows with a mean squared norm between these are learned from as they are: those of unit norm are,
 # and pixels from 0 to 255.
@@ -27,18 +27,15 @@ _SMALL, _LARGE = 0.25, 1e12
 LEAST = 1e-2  # root of a metric, in its largest: it must be invertible in single precision
 
 
-def multiplier_for(model: Any, rows: Rows) -> float:
+def multiplier_of(X: Matrix, largest: float) -> float:
     """Return the power of two that gives rows a mean squared norm near 1; 1 where none is needed.
 
     Parameters
     ----------
-    model : LocallyLinearClassifier
-        Its `_largest` is at least the largest absolute value of the features.
-    rows : Rows
+    X : {ndarray, csr} of shape (n, d)
+    largest : float
+        At least the largest absolute value of the features; 0 where it is not known.
     """
-    X, largest = rows.X, model._largest
-    if not (model._multiplies_features and isinstance(model.alpha, str)):
-        return 1.0
     if largest == 0.0 or _SMALL <= mean_squared_norm(X) <= _LARGE:
         return 1.0
     to_one = 2.0 ** -math.frexp(largest)[1]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from copy import copy
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,16 +18,18 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse, mean_squared_norm
-from loclin.engine.prediction import in_metric
+from loclin.engine.prediction import codes_of, in_metric
+from loclin.engine.procedure import Predictor
 from loclin.engine.shapes import Shape
 from loclin.engine.streams import share_of_last
 from loclin.engine.threads import side_by_side
 from loclin.engine.warned import quiet
 from loclin.fitting.mapped import LEAST
 from loclin.fitting.probability import few_of, log_losses
+from loclin.fitting.recipe import Known, Recipe
 from loclin.fitting.rows import part_of
 from loclin.fitting.strength import FEW_ROWS, FOLDS
-from loclin.fitting.trials import Trial, decisions_of, short_fit
+from loclin.fitting.trials import decisions_of, short_fit
 
 ROUNDS = 4
 _WHOLE_ROUNDS = 2
@@ -148,46 +150,47 @@ def root_of(products: Floats, X: Matrix, rank: int | None = None) -> Floats | No
     return root * math.sqrt(mean_squared_norm(X) / norm2) if norm2 > 0 else None
 
 
-def products_of(model: Any, rows: Rows, whole: bool) -> Floats:
-    """Return the products of a fitted model's gradients at some of the rows, with a trace of 1."""
+def products_of(known: Known, learned: Any, rows: Rows, *, whole: bool) -> Floats:
+    """Return the products of a fit's gradients at some of the rows, with a trace of 1."""
     some = slice(None, None, -(-len(rows.y) // _GRADIENT_ROWS))
-    codes, weights = model._codes(rows.X[some]), rows.weights[some]
+    codes, weights = codes_of(learned.term(known.root), rows.X[some]), rows.weights[some]
     if not is_sparse(codes) and np.prod(codes.shape[1:]) > _MOST_CODES:
-        found = products_by_row(codes, weights, model._learned.local_coef, whole=whole)
+        found = products_by_row(codes, weights, learned.local_coef, whole=whole)
     else:
         moments = code_moments(codes, weights)
-        found = gradient_products(moments, model._learned.local_coef, whole=whole)
+        found = gradient_products(moments, learned.local_coef, whole=whole)
     trace = found.trace() if whole else found.sum()
     return found / trace if trace > 0 else found
 
 
-def refit(model: Any, rows: Rows, root: Floats | None, trial: Trial, seed: int) -> Any:
-    """Return a short fit of the model in a metric."""
-    tried = copy(model)
-    tried._root = root
+def refit(recipe: Recipe, rows: Rows, root: Floats | None, n_iterations: int) -> Predictor:
+    """Return a short fit in a metric."""
     with np.errstate(all="ignore"):  # a thread of its own has its own
-        return short_fit(tried, rows, trial.n_learning, seed)
+        return short_fit(replace(recipe, root=root), rows, n_iterations)
 
 
 def refits(
-    model: Any, parts: Parts, roots: Sequence[Floats | None], trial: Trial, seed: int
-) -> list[Any]:
+    recipe: Recipe, parts: Parts, roots: Sequence[Floats | None], n_iterations: int
+) -> list[Predictor]:
     """Return short fits to the rows of each part that are not held out."""
     pairs = zip(parts, roots, strict=True)
-    tasks = [(model, learned, root, trial, seed) for (learned, _), root in pairs]
-    return side_by_side(refit, tasks, model.n_jobs)
+    tasks = [(recipe, learned, root, n_iterations) for (learned, _), root in pairs]
+    return side_by_side(refit, tasks, recipe.n_jobs)
 
 
-def learned_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | None:
+def learned_root(recipe: Recipe, rows: Rows, n_iterations: int) -> Floats | None:
     """Return the root of the metric after all rounds, by short fits to some of the rows."""
-    whole, rank = is_whole(model.metric), rank_of(model.metric)
+    metric = recipe.metric
+    assert metric is not None
+    whole, rank = is_whole(metric), rank_of(metric)
     by_class = np.argsort(rows.y, kind="stable")[:: -(-len(rows.y) // MOST_ROWS)]
     first = np.unique(rows.y, return_index=True)[1]
     some, root = part_of(rows, np.union1d(by_class, first)), None
-    rounds = _WHOLE_ROUNDS if model.metric == "full" else ROUNDS
+    rounds = _WHOLE_ROUNDS if metric == "full" else ROUNDS
     for left in reversed(range(rounds)):
-        fitted = refit(model, some, root, trial, seed)
-        root = root_of(products_of(fitted, some, whole), some.X, None if left else rank)
+        fitted = refit(recipe, some, root, n_iterations)
+        products = products_of(replace(recipe, root=root), fitted, some, whole=whole)
+        root = root_of(products, some.X, None if left else rank)
     return root
 
 
@@ -203,42 +206,47 @@ def splits(y: Labels, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.
     yield from StratifiedShuffleSplit(1, random_state=seed, **sizes).split(y, y)
 
 
-def chosen_root(model: Any, rows: Rows, trial: Trial, seed: int) -> Floats | None:
+def chosen_root(recipe: Recipe, rows: Rows, n_iterations: int) -> Floats | None:
     """Return the root of the diagonal metric, the mean of all folds; None for the plain one.
 
     Rounds go on while the log loss of the rows held out falls; errors tell less of so few rows.
     """
-    found = list(splits(rows.y, seed))
+    found = list(splits(rows.y, recipe.seed))
     if not found:
         return None
-    n_classes = len(model.classes_)
+    n_classes = len(recipe.classes)
     parts = [
         (part_of(rows, train), part_of(rows, few_of(test, n_classes, len(found))))
         for train, test in found
     ]
-
-    fitted = refits(model, parts, [None] * len(parts), trial, seed)
-    least, chosen = held_out_loss(fitted, parts), None
+    roots: list[Floats | None] = [None] * len(parts)
+    fitted = refits(recipe, parts, roots, n_iterations)
+    least, chosen = held_out_loss(recipe, fitted, parts, roots), None
     for _ in range(ROUNDS):
         products = [
-            products_of(one, learned, whole=False)
-            for one, (learned, _) in zip(fitted, parts, strict=True)
+            products_of(replace(recipe, root=root), one, learned, whole=False)
+            for one, root, (learned, _) in zip(fitted, roots, parts, strict=True)
         ]
         roots = [
             root_of(found, learned.X) for found, (learned, _) in zip(products, parts, strict=True)
         ]
-        fitted = refits(model, parts, roots, trial, seed)
-        loss = held_out_loss(fitted, parts)
+        fitted = refits(recipe, parts, roots, n_iterations)
+        loss = held_out_loss(recipe, fitted, parts, roots)
         if not loss < least:
             break
         least, chosen = loss, root_of(np.mean(products, axis=0), rows.X)
     return chosen
 
 
-def held_out_loss(fitted: list[Any], parts: Parts) -> float:
+def held_out_loss(
+    known: Known, fitted: list[Predictor], parts: Parts, roots: Sequence[Floats | None]
+) -> float:
     """Return the log loss of the rows held out, at the temperature that suits all parts best."""
     tested = [held_out for _, held_out in parts]
-    decisions = [decisions_of(one, rows.X) for one, rows in zip(fitted, tested, strict=True)]
+    decisions = [
+        decisions_of(replace(known, root=root), one, rows.X)
+        for one, root, rows in zip(fitted, roots, tested, strict=True)
+    ]
     losses = log_losses(
         np.concatenate(decisions),
         np.concatenate([rows.y for rows in tested]),
@@ -271,23 +279,11 @@ class StreamedMetric(NamedTuple):
             moments = self.moments + share * (moments - self.moments)
         return self._replace(n_averaged=self.n_averaged + n, moments=moments)
 
-
-def move_metric(model: Any, rows: Rows) -> None:
-    """Let the stream of a model go on in the metric of its gradients so far, if that is due."""
-    if model._streamed_metric is None:
-        return
-    stream, metric = model._stream, model.metric
-    seen = model._streamed_metric.after(model._codes(rows.X), rows.weights)
-    if stream.n_seen >= seen.n_next:
-        products = gradient_products(
-            seen.moments, model._learned.local_coef, whole=is_whole(metric)
-        )
-        root = root_of(products, rows.X, rank_of(metric))
-        if root is not None:
-            model._root = root
-            stream.move(model._map)
-        seen = seen._replace(n_next=2 * stream.n_seen)
-    model._streamed_metric = seen
+    def root(self, metric: str | int, coef: Floats, X: Matrix) -> Floats | None:
+        """Return the root of the metric by the gradients so far; None where they tell none."""
+        assert self.moments is not None
+        products = gradient_products(self.moments, coef, whole=is_whole(metric))
+        return root_of(products, X, rank_of(metric))
 
 
 def is_whole(metric: str | int | None) -> bool:
@@ -300,25 +296,25 @@ def rank_of(metric: str | int) -> int | None:
     return None if isinstance(metric, str) else int(metric)
 
 
-def stronger(model: Any) -> dict[str, Any]:
-    """Return the strength of short fits, as attributes: what tells nothing shrinks most."""
-    if isinstance(model.alpha, str):
-        return {"_factor": _STRONGER * model._factor}
-    return {"alpha": _STRONGER * float(model.alpha)}
+def stronger(recipe: Recipe) -> dict[str, Any]:
+    """Return the strength of short fits, as fields: what tells nothing shrinks most."""
+    if isinstance(recipe.alpha, str):
+        return {"factor": _STRONGER * recipe.factor}
+    return {"alpha": _STRONGER * float(recipe.alpha)}
 
 
-def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
-    """Return the root of the metric of a fit, as an attribute; none where there should be none.
+def chosen_metric(recipe: Recipe, rows: Rows) -> Floats | None:
+    """Return the root of the metric of a fit; None where there should be none.
 
     Raises
     ------
     ValueError
         If the rows or the codes do not allow the metric that was asked for.
     """
-    metric = model.metric
+    metric = recipe.metric
     if metric is None:
-        return {}
-    n_features = model.n_features_in_  # used or not
+        return None
+    n_features = recipe.n_features  # used or not
     width = max(n_features, rows.X.shape[1])
     if is_whole(metric) and (is_sparse(rows.X) or width > MOST_FEATURES):
         beside = f" and {width - n_features} pieces of them" if width > n_features else ""
@@ -327,21 +323,20 @@ def chosen_metric(model: Any, rows: Rows) -> dict[str, Any]:
             else f"takes at most {MOST_FEATURES} features, and X has {n_features}{beside}"
         )  # fmt: skip
         raise ValueError(f"metric={metric!r} {reason}; use metric='diagonal' instead.")
-    too_many = model._learns_codes and len(rows.y) > MOST_CHOSEN_FOR
+    too_many = recipe.learns_codes and len(rows.y) > MOST_CHOSEN_FOR
     if metric == "auto" and (n_features > MOST_FEATURES or too_many):
-        return {"_root": None}
-    seed, trial = model._seed(), model._trial(rows)
+        return None
+    trial = recipe.trial(rows)
     if metric != "auto" and not trial.in_metric:
         raise ValueError(
             f"metric={metric!r} needs a coding that is fitted in the metric, not a frozen one; "
             "give the coding unfitted, or set metric=None."
         )
-    tried, root = copy(model), None
-    vars(tried).update(trial.parameters | stronger(model))
+    tried = replace(recipe, **trial.changes | stronger(recipe))
     with quiet(), np.errstate(all="ignore"):  # the fit itself warns
         if metric != "auto":
-            root = learned_root(tried, rows, trial, seed)
-        elif trial.in_metric:
+            return learned_root(tried, rows, trial.n_learning)
+        if trial.in_metric:
             with suppress(ValueError):  # a fold may have too few rows for what all allow
-                root = chosen_root(tried, rows, trial, seed)
-    return {"_root": root}
+                return chosen_root(tried, rows, trial.n_learning)
+    return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from loclin.fitting.columns import has_frozen
 from loclin.fitting.features import FeatureMap, standardized
 from loclin.fitting.metric import held_out_loss, is_whole, refits, splits, stronger
 from loclin.fitting.probability import few_of
+from loclin.fitting.recipe import Recipe
 from loclin.fitting.rows import part_of
 from loclin.portable.words import Pieces
 
@@ -87,80 +88,77 @@ def names_of(pieces: Pieces | None, names: Sequence[str]) -> list[str]:
     return [f"({names[f]} from {low:.4g} to {high:.4g})" for f, low, high in parts]
 
 
-def pieces_of_stream(model: Any, rows: Rows) -> Pieces | None:
+def pieces_of_stream(recipe: Recipe, rows: Rows) -> Pieces | None:
     """Return the pieces of a stream, by its first rows; "auto" has none."""
-    if model.pieces is None or model.pieces == "auto" or not _can_have(model, rows):
+    n_pieces = recipe.pieces
+    if n_pieces is None or isinstance(n_pieces, str) or not _can_have(recipe, rows):
         return None
-    if len(rows.y) <= model.pieces:
+    if len(rows.y) <= n_pieces:
         raise ValueError(
-            f"The first call of partial_fit has {len(rows.y)} rows, which tell no {model.pieces} "
+            f"The first call of partial_fit has {len(rows.y)} rows, which tell no {n_pieces} "
             "pieces of a feature. Give more rows at first, or set pieces=None."
         )
-    return pieces_of(rows, int(model.pieces))
+    return pieces_of(rows, int(n_pieces))
 
 
-def _can_have(model: Any, rows: Rows) -> bool:
+def _can_have(recipe: Recipe, rows: Rows) -> bool:
     """Tell whether rows can have pieces: neither sparse ones, nor those that a coding knows."""
-    if is_sparse(rows.X) or model.pieces is None:
+    if is_sparse(rows.X) or recipe.pieces is None:
         return False
-    if model.pieces == "auto":
-        wide = rows.X.shape[1] > _MOST_FEATURES or is_whole(model.metric)  # a cube of the columns
-        if wide or not model.standardize:
+    if recipe.pieces == "auto":
+        wide = rows.X.shape[1] > _MOST_FEATURES or is_whole(recipe.metric)  # a cube of the columns
+        if wide or not recipe.standardize:
             return False
-    knows = has_frozen(model._given_coding())
-    if knows and model.pieces != "auto":
+    knows = has_frozen(recipe.coding_given)
+    if knows and recipe.pieces != "auto":
         raise ValueError(
-            f"pieces={model.pieces!r} needs a coding that is fitted to rows with pieces, not a "
+            f"pieces={recipe.pieces!r} needs a coding that is fitted to rows with pieces, not a "
             "frozen one; give the coding unfitted, or set pieces=None."
         )
     return not knows
 
 
-def chosen_features(model: Any, rows: Rows, plain: FeatureMap) -> FeatureMap:
-    """Return the map of a fit with pieces, if it is to have any; else the one without.
+def chosen_features(recipe: Recipe, rows: Rows) -> FeatureMap:
+    """Return the map of a fit with pieces, if it is to have any; else the recipe's.
 
     Parameters
     ----------
-    model : LocallyLinearClassifier
+    recipe : Recipe
+        Its map is that without pieces.
     rows : Rows
         As they are given.
-    plain : FeatureMap
     """
-    if not _can_have(model, rows) or plain.columns is not None:
+    plain = recipe.features
+    if not _can_have(recipe, rows) or plain.columns is not None:
         return plain
-    if model.pieces != "auto":
-        found = pieces_of(rows, int(model.pieces))
+    if not isinstance(recipe.pieces, str):
+        found = pieces_of(rows, int(recipe.pieces or 0))
         return plain if found is None else _with(rows, found, plain)
-    seed = model._seed()
-    parts = [] if rows.y.ndim == 2 else list(splits(rows.y, seed))
+    parts = [] if rows.y.ndim == 2 else list(splits(rows.y, recipe.seed))
     if not parts or rows.X.size * (1 + N_PIECES) > _MOST_NUMBERS:
         return plain
     found = pieces_of(rows, N_PIECES)
-    return plain if found is None else _best(model, rows, [plain, _with(rows, found, plain)],
-                                             parts, seed)  # fmt: skip
+    if found is None:
+        return plain
+    maps = [plain, _with(rows, found, plain)]
+    losses = [_held_out_loss(replace(recipe, features=one), rows, parts) for one in maps]
+    return maps[int(np.argmin(losses))]  # of equals, the first
 
 
 def _with(rows: Rows, pieces: Pieces, plain: FeatureMap) -> FeatureMap:
     return FeatureMap(pieces=pieces) if plain.is_raw else standardized(rows, None, pieces)
 
 
-def _best(
-    model: Any, rows: Rows, maps: list[FeatureMap], found: list[Any], seed: int
-) -> FeatureMap:
-    """Return the map with the lowest held-out log loss of short fits; of equals, the first."""
-    n_classes, losses = len(model.classes_), []
-    for one in maps:
-        parts = [
-            (one.of_rows(part_of(rows, train)),
-             one.of_rows(part_of(rows, few_of(test, n_classes, len(found)))))
-            for train, test in found
-        ]  # fmt: skip
-        tried = copy(model)
-        tried._features, tried._factor = one, 1.0  # that of an earlier fit tells nothing
-        trial = tried._trial(parts[0][0])
-        vars(tried).update(trial.parameters | stronger(tried))
-        losses.append(np.inf)
-        with quiet(), np.errstate(all="ignore"), suppress(ValueError):  # the fit itself warns
-            fitted = refits(tried, parts, [None] * len(parts), trial, seed)
-            losses[-1] = held_out_loss(fitted, parts)
-    return maps[int(np.argmin(losses))]
+def _held_out_loss(recipe: Recipe, rows: Rows, found: list[Any]) -> float:
+    """Return the held-out log loss of short fits to rows as the recipe's map shows them."""
+    n_classes, seen = len(recipe.classes), recipe.features.of_rows
+    parts = [
+        (seen(part_of(rows, train)), seen(part_of(rows, few_of(test, n_classes, len(found)))))
+        for train, test in found
+    ]
+    trial = recipe.trial(parts[0][0])
+    tried, roots = replace(recipe, **trial.changes | stronger(recipe)), [None] * len(parts)
+    with quiet(), np.errstate(all="ignore"), suppress(ValueError):  # the fit itself warns
+        fitted = refits(tried, parts, roots, trial.n_learning)
+        return held_out_loss(tried, fitted, parts, roots)
+    return np.inf

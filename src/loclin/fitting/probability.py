@@ -12,7 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
-from copy import copy
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -22,11 +22,13 @@ from scipy.special import expit, logsumexp, softmax
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils.metaestimators import available_if
 
-from loclin.engine.data import Floats, Labels, Rows
+from loclin.engine.data import Floats, Labels, Matrix, Rows
+from loclin.engine.procedure import Predictor
 from loclin.engine.shapes import Shape
 from loclin.engine.threads import side_by_side
 from loclin.engine.warned import quiet
 from loclin.fitting.atomic import snapshot
+from loclin.fitting.recipe import Recipe
 from loclin.fitting.rows import near_one, part_of
 from loclin.fitting.trials import decisions_of, short_fit
 
@@ -147,9 +149,9 @@ def labelwise(decisions: Floats, y: Labels, weights: Floats) -> Any:
 
 
 def held_out_temperature(
-    classifier: Any, rows: Rows, watched: Rows | None, seed: int
+    recipe: Recipe, learned: Predictor, rows: Rows, watched: Rows | None
 ) -> tuple[Any, int]:
-    """Return the temperature of a fitted classifier, and the number of rows that told it.
+    """Return the temperature of a fit, and the number of rows that told it.
 
     From rows that were watched; else from those that short fits of the same kind hold out. The
     temperature is in proportion to the scores, and those of a short fit are smaller. Where a class
@@ -157,29 +159,30 @@ def held_out_temperature(
 
     Parameters
     ----------
-    classifier : LocallyLinearClassifier
-        Fitted.
+    recipe : Recipe
+        Of the fit.
+    learned : Predictor
     rows : Rows
-        Of its fit.
+        Of the fit.
     watched : Rows or None
-    seed : int
     """
     test: NDArray[np.intp] = np.empty(0, np.intp)
     decisions: Floats = np.empty(0)
     if watched is None:
         if len(rows.y) > _MOST_ROWS:
-            some = np.random.default_rng(seed).choice(len(rows.y), _MOST_ROWS, replace=False)
+            rng = np.random.default_rng(recipe.seed)
+            some = rng.choice(len(rows.y), _MOST_ROWS, replace=False)
             some.sort()
             rows = Rows(rows.X[some], rows.y[some], rows.weights[some])
         with quiet(), suppress(ValueError):  # the fit itself has warned
-            test, decisions = _held_out(classifier, rows, seed)
+            test, decisions = _held_out(recipe, learned, rows)
     if not len(test) or not np.isfinite(decisions).all():
         told = rows if watched is None else watched
-        some = few_of(np.arange(len(told.y)), len(classifier.classes_))
+        some = few_of(np.arange(len(told.y)), len(recipe.classes))
         X, y, weights, _ = told if len(some) == len(told.y) else part_of(told, some)
-        return labelwise(decisions_of(classifier, X), y, weights), len(y)
+        return labelwise(decisions_of(recipe, learned, X), y, weights), len(y)
     of_short = labelwise(decisions, rows.y[test], rows.weights[test])
-    here = spread(decisions_of(classifier, rows.X[test]))
+    here = spread(decisions_of(recipe, learned, rows.X[test]))
     return rescaled(of_short, here, spread(decisions)), len(test)
 
 
@@ -188,24 +191,22 @@ def smoothing_of(n_rows: float) -> float:
     return 1.0 / (n_rows + 2.0)
 
 
-def _held_out(classifier: Any, rows: Rows, seed: int) -> tuple[NDArray[np.intp], Floats]:
+def _held_out(recipe: Recipe, learned: Predictor, rows: Rows) -> tuple[NDArray[np.intp], Floats]:
     """Return rows, and what short fits that did not see them say of them."""
-    short, trial = copy(classifier), classifier._trial(rows)
-    splits = list(splits_for(rows, seed))
-    n_classes = len(classifier.classes_)
+    trial, n_classes = recipe.trial(rows, learned), len(recipe.classes)
+    splits = list(splits_for(rows, recipe.seed))
     splits = [(train, few_of(test, n_classes, len(splits))) for train, test in splits]
     n_iterations = trial.n_calibrating * (trial.longer if len(splits) == 1 else 1)
-    n_iterations = min(n_iterations, classifier._most_iterations)
-    vars(short).update(trial.parameters)
+    n_iterations, short = min(n_iterations, recipe.max_iter), replace(recipe, **trial.changes)
     if not splits:
         return np.empty(0, np.intp), np.empty(0)
 
     def decisions(train: NDArray[np.intp], test: NDArray[np.intp]) -> Floats:
         with np.errstate(all="ignore"):
-            fitted = short_fit(short, part_of(rows, train), n_iterations, seed)
-            return decisions_of(fitted, rows.X[test])
+            fitted = short_fit(short, part_of(rows, train), n_iterations)
+            return decisions_of(short, fitted, rows.X[test])
 
-    found = side_by_side(decisions, splits, classifier.n_jobs)
+    found = side_by_side(decisions, splits, recipe.n_jobs)
     return np.concatenate([test for _, test in splits]), np.concatenate(found)
 
 
@@ -311,6 +312,14 @@ class Probabilities:
     def decision_function(self, X: ArrayLike) -> Floats:
         """Scores of the rows."""
 
+    @abstractmethod
+    def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
+        """Scores of the scorers, (n, s), of rows as the model sees them."""
+
+    @abstractmethod
+    def _decisions(self, by_scorer: Floats) -> Floats:
+        """Scorers to decisions, on axis 1."""
+
     @available_if(_is_calibrated)
     @snapshot
     def predict_proba(self, X: ArrayLike) -> Floats:
@@ -357,12 +366,14 @@ class Probabilities:
     _multilabel: bool
     _temperatures: tuple[StreamedTemperature, ...] = ()  # of a stream; several for several labels
 
-    def _calibrate(self, rows: Rows, watched: Rows | None, seed: int) -> None:
+    def _calibrate(
+        self, recipe: Recipe, learned: Predictor, rows: Rows, watched: Rows | None
+    ) -> None:
         """Set the temperature of a fit."""
         if not self.calibrate:
             self.temperature_, self.smoothing_, self._temperatures = None, 0.0, ()
             return
-        self.temperature_, n_rows = held_out_temperature(self, rows, watched, seed)
+        self.temperature_, n_rows = held_out_temperature(recipe, learned, rows, watched)
         self.smoothing_, self._temperatures = smoothing_of(n_rows), ()
 
     def _calibrated_by(self, rows: Rows) -> tuple[StreamedTemperature, ...]:
@@ -382,7 +393,7 @@ class Probabilities:
             )
         some = slice(None, None, -(-len(rows.y) // _MOST_SCORED))
         with np.errstate(all="ignore"):
-            decisions = decisions_of(self, rows.X[some])
+            decisions = self._decisions(self._class_scores(rows.X[some]))
         y, weights = rows.y[some], rows.weights[some]
         if y.ndim == 1:
             return (known[0].after(decisions, y, weights),)

@@ -9,11 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Labels, Matrix, Rows
-from loclin.engine.losses import LOSSES
-from loclin.engine.rounds import AS_PASS, Rounds
-from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.checks import check_weights
 from loclin.fitting.targets import class_weights, find_classes, that_occur
 
@@ -150,37 +146,6 @@ class RunningMean(NamedTuple):
             places = rows.places(np.flatnonzero(kept))
             rows, weights = Rows(rows.X[kept], rows.y[kept], weights, places), weights[kept]
         return rows._replace(weights=weights.astype(rows.X.dtype))
-
-
-def in_rounds(classifier: Any, n_samples: int) -> bool:
-    """Tell whether an iteration of a fit to so many rows takes some of them only."""
-    return classifier.round_rows is not None and n_samples > classifier.round_rows
-
-
-def starting_eta0(classifier: Any, n_samples: int, part: float) -> float:
-    """Return `eta0`, or a part of it in rounds: there are few to make up for a wild start."""
-    return float(classifier.eta0 * (part if in_rounds(classifier, n_samples) else 1))
-
-
-def rounds_of(
-    classifier: Any, rows: Rows, rng: np.random.Generator, *, continued: bool = False,
-    as_pass: float = AS_PASS,
-) -> Rounds:  # fmt: skip
-    """Return the rows of a classifier's iterations, all of which make a pass at least."""
-    size, passed = classifier.round_rows, classifier.t_ if continued else 0
-    if not in_rounds(classifier, len(rows.y)):
-        return Rounds(rows, None, rng, passed)
-    n_rows = max(int(size), -(-len(rows.y) // classifier.max_iter))
-    return Rounds(rows, n_rows, rng, passed, as_pass=as_pass)
-
-
-def settings_of(
-    classifier: Any, alpha: float, n_samples: int, intercepts: Intercepts, *,
-    competing: bool = False, penalize_intercept: bool = True,
-) -> PassSettings:  # fmt: skip
-    """Return what a pass of a classifier's descent needs to know, of so many rows."""
-    loss, batch_size = int(LOSSES[classifier.loss]), classifier._batch_size(n_samples)
-    return PassSettings(alpha, loss, batch_size, competing, intercepts, penalize_intercept)
 
 
 def can_hold_out(rows: Rows, fraction: float) -> bool:

@@ -20,8 +20,7 @@ from loclin.fitting.checks import read_rows
 from loclin.fitting.features import PLAIN, FeatureMap
 from loclin.fitting.probability import Probabilities
 from loclin.portable.checks import check_smoothing, check_temperature
-from loclin.portable.describing import term_of
-from loclin.portable.words import Coder, Term
+from loclin.portable.words import Term
 
 _BLOCK = 2**18  # numbers of rows with their pieces that are scored at once
 
@@ -105,7 +104,7 @@ class Scored(Probabilities, ClassifierMixin):
 
 
 class ByLocalModels(Scored):
-    """A classifier whose scores are combinations of local models; `_coder` supplies the codes."""
+    """A classifier whose scores are combinations of local models."""
 
     local_coef_: NDArray[Any]
     local_intercept_: NDArray[Any]
@@ -113,10 +112,6 @@ class ByLocalModels(Scored):
     _learned: Any
     _root: Annotated[Floats | None, Shape("d | d d")] = None  # of the metric
     _scores_tell_finite = False  # has every row with NaN or infinity such a score?
-
-    @abstractmethod
-    def _coder(self) -> Coder:
-        """Say how the fitted model writes codes, in the words of `portable.words`."""
 
     @snapshot
     def local_weights(self, X: ArrayLike) -> Any:
@@ -159,10 +154,12 @@ class ByLocalModels(Scored):
         return self._features.at_rows(coef, self._features.constants(intercept, coef), rows)
 
     def _term(self) -> Term:
-        return term_of(self, self._coder())
+        """Say what the model computes, of rows as it sees them."""
+        term: Term = self._learned.term(self._root)
+        return term
 
     def _terms(self) -> tuple[Term, ...]:
-        return (self._term(),)
+        return (self._features.in_front(self._term()),)
 
     def _class_scores(self, X: Matrix, *, ranks: bool = False) -> Floats:
         """Scores of the s scorers, (n, s), of rows as the model sees them."""

@@ -1,4 +1,4 @@
-"""Classifiers that standardize the features by themselves."""
+"""What a classifier sees of its rows: the rows of a fit tell, and those of a stream so far."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ import numpy as np
 
 from loclin.engine.data import Matrix, Rows
 from loclin.fitting.checks import check_feature_scale
-from loclin.fitting.columns import (
-    Columns,
-    has_frozen,
-    knows_columns,
-    used_columns,
-    with_all_columns,
-)
+from loclin.fitting.columns import has_frozen, knows_columns, used_columns, with_all_columns
 from loclin.fitting.features import (
     PLAIN,
     FeatureMap,
@@ -26,36 +20,29 @@ from loclin.fitting.features import (
 )
 from loclin.fitting.mapped import least_of
 from loclin.fitting.pieces import pieces_of_stream
+from loclin.fitting.recipe import Recipe
+
+
+def map_without_pieces(recipe: Recipe, rows: Rows) -> FeatureMap:
+    """Return the map by these rows; unscaled where the rows are to be seen as they are."""
+    can = recipe.can_do_with_columns and knows_columns(recipe.coding_given)
+    columns = used_columns(rows.X) if can else None
+    return standardized(rows, columns) if standardizes(recipe) else FeatureMap(columns=columns)
+
+
+def standardizes(recipe: Recipe) -> bool:
+    """Tell whether rows are standardized: not where a coding knows them as they are given."""
+    return recipe.standardize and not has_frozen(recipe.coding_given)
 
 
 class Standardized:
-    """What a classifier sees of its rows: those of a fit tell, and those of a stream so far."""
+    """The map of a classifier's features, which moves with a stream."""
 
-    standardize: bool = False
-    _coding_parameter: str | None = None  # frozen ones, and points, know the rows as given
-    # does all that it learns of columns tell so (`with_all_columns`)?
-    _can_do_with_columns: bool = False
-    _follows_moments = False  # can what is learned on a stream be carried over to another map?
     _features: FeatureMap
     _moments: StreamedMoments | None = None  # of the rows of a stream, where the map may move
     _largest: float = 0.0  # feature that the model has seen
     _learned: Any
     _root: Any
-
-    def _standardized(self, rows: Rows, columns: Columns | None) -> FeatureMap:
-        """Return the map by these rows; unscaled where the rows are to be seen as they are."""
-        return standardized(rows, columns) if self._standardizes() else FeatureMap(columns=columns)
-
-    def _standardizes(self) -> bool:
-        return self.standardize and not has_frozen(self._given_coding())
-
-    def _used_columns(self, rows: Rows) -> Columns | None:
-        """Return the columns that a fit is to see; None for all."""
-        can = self._can_do_with_columns and knows_columns(self._given_coding())
-        return used_columns(rows.X) if can else None
-
-    def _given_coding(self) -> Any:
-        return getattr(self, self._coding_parameter) if self._coding_parameter else None
 
     def _see_all_columns(self, X: Matrix, *, streams: bool) -> None:
         """Let what goes on see all columns, where rows use others, or any may come."""
@@ -79,15 +66,15 @@ class Standardized:
         self._largest = check_feature_scale(rows.X, self._largest if goes_on else 0.0)
         return rows
 
-    def _begin_moments(self, rows: Rows) -> None:
+    def _begin_moments(self, recipe: Recipe, rows: Rows) -> None:
         """Let the map be that of the first rows of a stream."""
-        before = FeatureMap(pieces=pieces_of_stream(self, rows))
+        before = FeatureMap(pieces=pieces_of_stream(recipe, rows))
         seen = before.of_rows(rows)
-        moments = moments_of(seen) if self._standardizes() else None
+        moments = moments_of(seen) if standardizes(recipe) else None
         found = PLAIN if moments is None else map_by(moments, seen.X)
         self._features = replace(found, pieces=before.pieces)
         self._moments = None
-        if self._follows_moments and moments is not None:
+        if recipe.follows_moments and moments is not None:
             self._moments = StreamedMoments(moments, 2 * moments.n_rows)
 
     def _follow(self, stream: Any, rows: Rows) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,12 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats
 from loclin.engine.jit import read_only
-from loclin.engine.procedure import FittedModel, LocalModels, Procedure, StreamProcedure
+from loclin.engine.procedure import FittedModel, LocalModels, StreamProcedure
 from loclin.fitting.begun import Begun
-from loclin.fitting.checks import check_shared_parameters
 from loclin.fitting.consistent import wrong_with
 from loclin.fitting.features import FeatureMap
-from loclin.fitting.iterations import Plateau, end_of
 from loclin.fitting.mapped import least_of
 from loclin.portable.words import Pieces
 
@@ -39,9 +36,6 @@ class Stored(Begun):
     _stream: StreamProcedure | None = None
     _unfinished: np.random.Generator | None = None  # of a fit that a checkpoint has cut off
     _split_seed: int | None = None  # of its rows held out
-
-    def _check_shared_parameters(self) -> None:
-        check_shared_parameters(self)
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         return wrong_with(self, sizes)
@@ -113,28 +107,3 @@ def reader_of(name: str) -> property:
         return classifier._field(name)
 
     return property(read)
-
-
-def so_far(classifier: Any, procedure: Procedure, rng: np.random.Generator) -> dict[str, Any]:
-    """Return the classifier's attributes if the fit ended here, and what it needs to go on."""
-    model = copy(classifier)
-    model._learned = procedure.result()
-    model._kept, model.n_iter_ = procedure.kept, len(classifier.objective_)
-    return vars(model) | {"_rng": rng}
-
-
-def go_on(classifier: Any, procedure: Procedure, n_samples: int) -> tuple[Plateau, int, int, bool]:
-    """Begin the lists of objectives and scores, or go on with those of a fit that was cut off.
-
-    Returns the plateau to watch, the iterations averaged after it, the last iteration as far as is
-    known, and whether the plateau was reached before.
-    """
-    before, (plateau, average) = bool(classifier._unfinished), end_of(classifier, n_samples)
-    objectives = [*classifier.objective_] if before else []
-    scores = [*classifier.validation_scores_] if before else []
-    classifier.objective_, classifier.validation_scores_ = objectives, scores
-    reached = plateau.replay([-score for score in scores] or objectives)
-    last, stopping = classifier._most_iterations, bool(reached) and procedure.gap is None
-    if stopping:
-        last = min(last, reached + average)
-    return plateau, average, max(len(objectives) + 1, last), stopping

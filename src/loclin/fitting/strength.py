@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from loclin.engine.threads import side_by_side, threads_for
 from loclin.engine.warned import quiet
 from loclin.fitting.checks import check_number
 from loclin.fitting.probability import few_of, log_losses
+from loclin.fitting.recipe import Recipe, Trial
 from loclin.fitting.rows import part_of
-from loclin.fitting.trials import Trial, decisions_of
+from loclin.fitting.trials import decisions_of, learned_by
 
 NAMES = ("auto", "scale")
 FACTORS = (0.25, 1.0, 4.0, 16.0, 64.0)
@@ -35,7 +36,7 @@ def check_strength(name: str, value: Any, *, open_low: bool = True) -> None:
                      hint='or "auto" or "scale"')  # fmt: skip
 
 
-def chosen_factor(model: Any, rows: Rows, seed: int) -> float:
+def chosen_factor(recipe: Recipe, rows: Rows) -> float:
     """Return the factor on the rule's strength of least log loss on rows held out.
 
     Where labels are noisy, the rule's strength is too weak by more than ten times; where they are
@@ -44,12 +45,12 @@ def chosen_factor(model: Any, rows: Rows, seed: int) -> float:
     chance: its lead, row by row, exceeds one of its standard deviations, or two where one fold is
     held out, whose rows know nothing of the deviation of the short fit itself.
     """
-    n = len(rows.y)
-    if getattr(model, model._strength_name) != "auto" or model._multilabel:
+    n, seed = len(rows.y), recipe.seed
+    if getattr(recipe, recipe.strength_name) != "auto" or recipe.multilabel:
         return 1.0
     if not FEW_ROWS[0] <= n <= MOST_ROWS or np.bincount(rows.y).min() < FOLDS:
         return 1.0
-    trial = model._trial(rows)
+    trial = recipe.trial(rows)
     if not trial.n_iterations:
         return 1.0
     if n <= FEW_ROWS[1]:
@@ -64,11 +65,10 @@ def chosen_factor(model: Any, rows: Rows, seed: int) -> float:
         try:
             parts = list(folds.split(rows.y, rows.y))
             n_held_out = len(parts) * len(FACTORS)
-            parts = [
-                (train, few_of(test, len(model.classes_), n_held_out)) for train, test in parts
-            ]
-            tasks = [(model, rows, trial, seed, train, test) for train, test in parts]
-            by_fold = side_by_side(fold_decisions, tasks, model.n_jobs)
+            n_classes = len(recipe.classes)
+            parts = [(train, few_of(test, n_classes, n_held_out)) for train, test in parts]
+            tasks = [(recipe, rows, trial, train, test) for train, test in parts]
+            by_fold = side_by_side(fold_decisions, tasks, recipe.n_jobs)
         except ValueError:
             # Two thirds of the rows may be too few for what all allow. What is wrong with the
             # parameters, the fit itself will say.
@@ -87,24 +87,22 @@ def chosen_factor(model: Any, rows: Rows, seed: int) -> float:
 
 
 def fold_decisions(
-    model: Any, rows: Rows, trial: Trial, seed: int, train: NDArray[Any], test: NDArray[Any]
+    recipe: Recipe, rows: Rows, trial: Trial, train: NDArray[Any], test: NDArray[Any]
 ) -> list[Floats]:
     """Return by factor what a short fit says of the rows held out."""
     learned, X = part_of(rows, train), rows.X[test]
-    tried = copy(model)
-    strength = {model._strength_name: "scale"}
-    vars(tried).update(trial.parameters, **strength, max_iter=trial.n_iterations)
-    tried._factor = max(FACTORS)
+    changes = trial.changes | {recipe.strength_name: "scale", "max_iter": trial.n_iterations}
     found: dict[float, Floats] = {}
     procedure: Any = None
+    tried, before = replace(recipe, **changes).measured(learned), max(FACTORS)
     with np.errstate(all="ignore"):  # a thread has its own
         for factor in sorted(FACTORS, reverse=True):
-            ratio, tried._factor = factor / tried._factor, factor
-            descends = trial.goes_on and isinstance(procedure, Descent)
-            if not (descends and procedure.weaken(ratio)):
-                procedure = tried._begin(learned, np.random.default_rng(seed), False)
+            tried = replace(tried, factor=factor)
+            goes_on = trial.goes_on and isinstance(procedure, Descent)
+            if not (goes_on and procedure.weaken(factor / before)):
+                procedure = tried.begin(learned, np.random.default_rng(recipe.seed))
             for done in range(1, trial.n_iterations + 1):
                 procedure.iterate(average=done == trial.n_iterations)
-            tried._learned = procedure.result(final=True)
-            found[factor] = decisions_of(tried, X)
+            found[factor] = decisions_of(tried, learned_by(procedure), X)
+            before = factor
     return [found[factor] for factor in FACTORS]

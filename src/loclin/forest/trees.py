@@ -10,15 +10,19 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from loclin.engine.data import Floats, Matrix, is_sparse
-from loclin.engine.procedure import LocalModels
+from loclin.engine.procedure import LocalModels, Predictor
 from loclin.portable.words import Leaves
 
 
 @dataclass(frozen=True, kw_only=True)
-class ForestModels(LocalModels):
+class ForestModels(LocalModels, Predictor):
     """What the leaves say, and the trees that lead to them."""
 
     leaves: Leaves
+
+    def coder(self, root: Floats | None) -> Leaves:
+        """Say which leaves of the trees count."""
+        return self.leaves
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickles and files, without as many zeros as there are weights."""

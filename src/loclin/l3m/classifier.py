@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -11,34 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.anchors import clipped
-from loclin.engine.data import Matrix, Rows, mean_squared_norm
-from loclin.engine.losses import LOSSES, losses_for
-from loclin.engine.procedure import Procedure
+from loclin.engine.losses import losses_for
 from loclin.engine.scores import regions_of
-from loclin.engine.threads import threads_for
 from loclin.fitting.atomic import snapshot
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.pieces import names_of
-from loclin.fitting.rows import can_hold_out, hold_out
 from loclin.fitting.strength import check_strength
-from loclin.fitting.targets import n_scorers
-from loclin.fitting.trials import Trial
-from loclin.l3m.convex import ConvexFit, Problem
 from loclin.l3m.models import ConvexModels, OnlineModels, PartitionedModels, RegionalModels
-from loclin.l3m.online import Online, OnlineFit, OnlineRun, OnlineStream, Settings, Sums
-from loclin.l3m.outputs import Vector, block_products, occurring_columns
-from loclin.l3m.refined import (
-    PASSES,
-    SCHEDULE,
-    Annealing,
-    RefinedFit,
-    best_number,
-    draw_partition,
-)
+from loclin.l3m.recipe import RESTARTS, L3MRecipe
 from loclin.l3m.rules import region_rules
-from loclin.portable.words import LinearGates
 
 _REGIONS = 6  # the paper's number
 _RESTARTS = {"convex": 30, "refined": 3, "online": 5}
@@ -184,13 +164,10 @@ class L3MClassifier(LocallyLinearClassifier):
     [0, 1]
     """
 
-    average, batch_size = 0, 1  # neither is a parameter here
-    _passes = PASSES  # of a round
+    _recipe_type = L3MRecipe
     _scores_tell_finite = True
-    _multiplies_features = True
     _fits_may_change = frozenset({"eta0"})
     _fitted_models = (PartitionedModels, OnlineModels, ConvexModels)
-    _alpha_unit = 0.4  # by cross-validation (docs/notes/l3m.md)
 
     def __init__(
         self,
@@ -245,7 +222,7 @@ class L3MClassifier(LocallyLinearClassifier):
         if self.n_regions is not None and self.n_regions != "auto":
             hint = 'or "auto" or None'
             check_number("n_regions", self.n_regions, Integral, low=2, open_high=True, hint=hint)
-        check_option("solver", self.solver, _RESTARTS)
+        check_option("solver", self.solver, RESTARTS)
         check_option("loss", self.loss, losses_for("partition"))
         check_strength("alpha", self.alpha)
         hint = "without a margin the optimum is one classifier"
@@ -261,137 +238,6 @@ class L3MClassifier(LocallyLinearClassifier):
         if self.n_regions == "auto":
             return "partial_fit needs a number of regions; 'auto' must see all rows."
         return None
-
-    def _trial(self, rows: Rows) -> Trial:
-        if self.solver == "convex":
-            return Trial({"n_restarts": 1}, n_iterations=0, n_calibrating=1)
-        given = {} if self.n_regions != "auto" else {"n_regions": None}
-        # each strength anneals a partition of its own: that of another is no good
-        short = {"n_restarts": 1, "_passes": 12}
-        return Trial(short | given, n_iterations=4, goes_on=False, n_calibrating=len(SCHEDULE) + 1)
-
-    @property
-    def _can_do_with_columns(self) -> bool:  # type: ignore[override]
-        return self.solver != "online"  # what its runs keep is of all columns
-
-    @property
-    def _n_restarts(self) -> int:
-        return _RESTARTS[self.solver] if self.n_restarts is None else int(self.n_restarts)
-
-    @property
-    def _n_scorers(self) -> int:
-        return n_scorers(self.classes_)
-
-    @property
-    def _models(self) -> RegionalModels:
-        return RegionalModels(
-            self._learned.partition_coef,
-            self._learned.partition_intercept,
-            self._learned.local_coef,
-            self._learned.local_intercept,
-        )
-
-    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
-        alpha = self._strength(mean_squared_norm(rows.X) + 1.0, len(rows.y))
-        if self.solver == "convex":
-            return self._start_convex(rows, rng, alpha)
-        if continued and self.solver == "online" and self._kept is None:
-            raise ValueError(
-                "solver='online' goes on from a model of its own only; this one is of another "
-                "solver. Set warm_start=False to start afresh."
-            )
-        start = self._start_refined if self.solver == "refined" else self._start_online
-        return start(rows, rng, alpha, continued)
-
-    def _start_convex(self, rows: Rows, rng: np.random.Generator, alpha: float) -> ConvexFit:
-        n_regions = self._n_regions(rows, rng, alpha)
-        margin, loss = float(self.margin), LOSSES[self.loss]
-        problem = Problem(rows, n_regions, self._n_scorers, alpha, margin, loss)
-        return ConvexFit(problem, self._n_restarts, rng, self.n_jobs, self.tol)
-
-    def _start_refined(
-        self, rows: Rows, rng: np.random.Generator, alpha: float, continued: bool
-    ) -> RefinedFit:
-        if continued:  # the models may have columns that do not occur here
-            annealing = self._annealing(alpha, None)(rows, self._learned.n_regions)
-            v = annealing.outputs.of_models(self._models)
-            n_rounds = len(self.objective_) if self._unfinished else len(SCHEDULE)
-            return RefinedFit(annealing, v, n_rounds=n_rounds)
-        partition = self._best_partition(rows, rng, alpha)
-        annealing = self._annealing(alpha, occurring_columns(rows.X))(rows, len(partition))
-        return RefinedFit(annealing, annealing.start(partition), n_passes=self._passes)
-
-    def _start_online(
-        self, rows: Rows, rng: np.random.Generator, alpha: float, continued: bool
-    ) -> OnlineFit:
-        if continued:
-            runs = [run.copy() for run in self._kept.runs]
-        else:
-            runs = self._runs(rows, rng, self._n_regions(rows, rng, alpha))
-        return OnlineFit(Online(runs, self.n_jobs), rows, alpha, self.eta0)
-
-    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> OnlineStream:
-        if not self._is_fitted():
-            n, n_regions = len(rows.y), _REGIONS if self.n_regions is None else int(self.n_regions)
-            if n < n_regions:
-                raise ValueError(
-                    f"The first call of partial_fit has {n} rows, fewer than n_regions="
-                    f"{n_regions}: the constraints need as many. Give more rows at first."
-                )
-            runs, sums = self._runs(rows, rng, n_regions), Sums()
-        elif self._kept is None:
-            raise ValueError(
-                "partial_fit goes on from a model of solver='online' only; this one is of another "
-                "solver. Fit anew, or use a clone."
-            )
-        else:
-            runs, sums = [run.copy() for run in self._kept.runs], self._kept.sums
-        unit = self._factor * self._alpha_unit
-        return OnlineStream(Online(runs, self.n_jobs), sums, unit, self.eta0)
-
-    def _n_regions(self, rows: Rows, rng: np.random.Generator, alpha: float) -> int:
-        """Return the number of regions asked for, or the best for the refined model."""
-        if self.n_regions == "auto":
-            return len(self._best_partition(rows, rng, alpha))
-        return self._given(len(rows.y))
-
-    def _given(self, n_samples: int) -> int:
-        """Return the number of regions asked for, or the default."""
-        if self.n_regions is None:
-            return min(_REGIONS, max(2, n_samples // 10))
-        return clipped("n_regions", int(self.n_regions), n_samples, f"X has {n_samples} rows")
-
-    def _annealing(self, alpha: float, columns: NDArray[np.intp] | None) -> partial[Annealing]:
-        """Return what makes the descent over some of the rows, for a number of regions."""
-        loss = LOSSES[self.loss]
-        return partial(
-            Annealing, n_scorers=self._n_scorers, alpha=alpha, loss=loss, columns=columns
-        )
-
-    def _best_partition(self, rows: Rows, rng: np.random.Generator, alpha: float) -> Vector:
-        """Return the partition to start from: the least held-out risk of the refined model."""
-        n, auto = len(rows.y), self.n_regions == "auto"
-        numbers = [r for r in _AUTO if r <= max(2, n // 10)] if auto else [self._given(n)]
-        with threads_for(block_products(rows.X, _REGIONS * (self._n_scorers + 1))):
-            draws = self._draw_partitions(rows.X, rng, numbers)
-            can_choose = can_hold_out(rows, self.validation_fraction)
-            if not auto and (self._n_restarts == 1 or not can_choose):
-                return next(draws)[0]
-            seed = int(rng.integers(2**31 - 1))
-            parts = hold_out(rows, self.validation_fraction, seed, "n_regions='auto'")
-            make = self._annealing(alpha, occurring_columns(rows.X))
-            return best_number(make, *parts, draws, self.n_jobs)
-
-    def _draw_partitions(
-        self, X: Matrix, rng: np.random.Generator, numbers: list[int]
-    ) -> Iterator[list[Vector]]:
-        """Yield partitions to start from, for each number of regions."""
-        for r in numbers:
-            yield [draw_partition(X, r, own) for own in rng.spawn(self._n_restarts)]
-
-    def _runs(self, rows: Rows, rng: np.random.Generator, n_regions: int) -> list[OnlineRun]:
-        settings = Settings(n_regions, self._n_scorers, float(self.margin), LOSSES[self.loss])
-        return [OnlineRun(rows, settings, own) for own in rng.spawn(self._n_restarts)]
 
     @snapshot
     def regions(self, X: ArrayLike) -> NDArray[np.intp]:
@@ -449,7 +295,3 @@ class L3MClassifier(LocallyLinearClassifier):
             scale = columns.to_all(scale, fill=1.0)
         spreads = 1.0 if scale is None else scale
         return region_rules(models, self.classes_, names, n_top, regions, spreads)
-
-    def _coder(self) -> LinearGates:
-        partition = self._learned.partition_coef, self._learned.partition_intercept
-        return LinearGates(*partition, "one_hot")

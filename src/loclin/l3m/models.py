@@ -8,8 +8,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.engine.procedure import LocalModels
+from loclin.engine.data import Floats
+from loclin.engine.procedure import LocalModels, Predictor
 from loclin.engine.shapes import Shape, Size
+from loclin.portable.words import LinearGates
 
 
 class RegionalModels(NamedTuple):
@@ -22,7 +24,7 @@ class RegionalModels(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartitionedModels(LocalModels):
+class PartitionedModels(LocalModels, Predictor):
     """Local models of the regions of a partition."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "partition_coef": 1}
@@ -33,6 +35,17 @@ class PartitionedModels(LocalModels):
     n_regions: Annotated[int, Size("m")]
     partition_coef: Annotated[NDArray[np.floating], Shape("m d")]
     partition_intercept: Annotated[NDArray[np.floating], Shape("m")]
+
+    def coder(self, root: Floats | None) -> LinearGates:
+        """Say that the model of the region with the largest function counts alone."""
+        return LinearGates(self.partition_coef, self.partition_intercept, "one_hot")
+
+    @property
+    def regional(self) -> RegionalModels:
+        """The same as the procedures take it."""
+        return RegionalModels(
+            self.partition_coef, self.partition_intercept, self.local_coef, self.local_intercept
+        )
 
     @classmethod
     def of(cls, models: RegionalModels, alpha: float, **more: Any) -> Self:

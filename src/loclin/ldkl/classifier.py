@@ -8,22 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from loclin.engine.codes import Intercepts
-from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
+from loclin.engine.data import Floats
 from loclin.engine.losses import losses_for
-from loclin.engine.sgd import SGDFit, SGDStream
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
-from loclin.fitting.descent import learning_fit, learning_stream
-from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import check_strength
-from loclin.fitting.trials import Trial
-from loclin.ldkl.tree import LearnedTree, TreeModels, starting_tree
-from loclin.portable.words import TreePath
-
-_STREAM_PASS = 1000  # rows of a stream that count as a pass while its tree hardens
-_LEAF_ROWS, _LEAST, _MOST = 100, 3, 5  # of depth="auto"
-_INTERCEPTS = Intercepts(local=True, extra=False)
+from loclin.ldkl.recipe import LDKLRecipe
+from loclin.ldkl.tree import TreeModels
 
 
 class LDKLClassifier(LocallyLinearClassifier):
@@ -167,10 +158,8 @@ class LDKLClassifier(LocallyLinearClassifier):
     4
     """
 
-    _multiplies_features = True
-    _follows_moments = True
+    _recipe_type = LDKLRecipe
     _fits_may_change = frozenset({"annealing", "tree_lr", "tree_penalty"})
-    _can_do_with_columns = True
     _fitted_models = (TreeModels,)
 
     def __init__(
@@ -246,41 +235,3 @@ class LDKLClassifier(LocallyLinearClassifier):
 
     def _stream_refusal(self) -> None:
         """Every parameter leaves a way to learn from a stream."""
-
-    def _trial(self, rows: Rows) -> Trial:
-        # a tree overfits only once it is learned; its penalty is that of the start
-        depth = self._depth(len(rows.y))
-        return Trial({"depth": depth}, n_iterations=15, goes_on=False, n_calibrating=15)
-
-    def _depth(self, n_samples: int) -> int:
-        if self.depth == "auto":
-            return min(max(_LEAST, (n_samples // _LEAF_ROWS).bit_length() - 1), _MOST)
-        return int(self.depth)
-
-    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> SGDFit:
-        some = rounds_of(self, rows, rng).some()
-        tree = self._tree(some.X, len(rows.y), rng, continued)
-        n_pass = min(len(rows.y), self.round_rows or len(rows.y))
-        tree.n_soft = n_pass * min(self.annealing, self.max_iter / 2)
-        return learning_fit(self, tree, some, rows, rng, _INTERCEPTS, continued)
-
-    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> SGDStream:
-        tree = self._tree(rows.X, len(rows.y), rng, self._is_fitted())
-        tree.n_soft = _STREAM_PASS * self.annealing
-        return learning_stream(self, tree, rows, rng, _INTERCEPTS)
-
-    def _tree(
-        self, X: Matrix, n_samples: int, rng: np.random.Generator, continued: bool
-    ) -> LearnedTree:
-        """Return the tree at its start, or where the fit before ended."""
-        rate = float(self.tree_lr / np.sqrt(1 + mean_squared_norm(X)))
-        if not continued:
-            start = starting_tree(X, self._depth(n_samples), rng)
-            return LearnedTree(*start, rate, self.tree_penalty)
-        start = self._learned.tree_coef.copy(), self._learned.tree_intercept.copy()
-        tree = LearnedTree(*start, rate, self.tree_penalty)
-        tree.hardness = self._learned.hardness
-        return tree
-
-    def _coder(self) -> TreePath:
-        return TreePath(self._learned.tree_coef, self._learned.tree_intercept)

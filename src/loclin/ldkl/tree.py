@@ -26,6 +26,7 @@ from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.jit import read_only
 from loclin.engine.linear_outputs import LearnedOutputs
 from loclin.engine.prediction import codes_by
+from loclin.engine.procedure import Predictor
 from loclin.engine.rows import compiled_form
 from loclin.engine.scores import check_models
 from loclin.engine.shapes import Shape
@@ -39,7 +40,7 @@ _ROWS = 5000  # that the start looks at
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeModels(DescentModels):
+class TreeModels(DescentModels, Predictor):
     """Local models of the nodes, and the tree."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "tree_coef": 1}
@@ -52,6 +53,10 @@ class TreeModels(DescentModels):
     tree_intercept: Annotated[Floats, Shape("m//2+m")]
     hardness: float
     history: Annotated[Floats, Shape("m//2+m", np.float64)]
+
+    def coder(self, root: Floats | None) -> TreePath:
+        """Say how nodes count on a path."""
+        return TreePath(self.tree_coef, self.tree_intercept)
 
 
 def path_codes(X: Matrix, U: Floats, c: Floats) -> sparse.csr_matrix:

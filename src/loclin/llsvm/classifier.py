@@ -6,38 +6,18 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 
-from loclin.codings import SoftAssignmentCoding
-from loclin.engine.averaging import DescentModels
-from loclin.engine.codes import Intercepts
-from loclin.engine.data import Floats, Matrix, Rows
-from loclin.engine.dual import DualFit, DualModels, dual_problems
-from loclin.engine.losses import LOSSES, losses_for
-from loclin.engine.prediction import in_metric
-from loclin.engine.procedure import Procedure, StreamProcedure
-from loclin.engine.rounds import Rounds
-from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
+from loclin.engine.losses import losses_for
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.fitting.encode import (
-    Views,
     belongs_to_classes,
-    check_classes,
     check_coding,
-    fitted_coding,
-    seen_by,
 )
-from loclin.fitting.features import PLAIN
-from loclin.fitting.iterations import Constants
-from loclin.fitting.mapped import LinearMap
-from loclin.fitting.rows import default_n_anchors, rounds_of, settings_of
 from loclin.fitting.strength import check_strength
-from loclin.fitting.trials import DUAL_TRIAL, Trial
-from loclin.portable.describing import coder_of
-from loclin.portable.words import Coder
+from loclin.llsvm.coded import DescentCodedModels, SolvedCodedModels
+from loclin.llsvm.recipe import LLSVMRecipe
 
 _CODING_ROWS = 50_000  # of the anchors of short fits
 
@@ -227,10 +207,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
     """
 
     coding_: Any
-    _multiplies_features = True
-    _coding_parameter = "coding"
-    _can_do_with_columns = True
-    _fitted_models = (DescentModels, DualModels)
+    _recipe_type = LLSVMRecipe
+    _fitted_models = (DescentCodedModels, SolvedCodedModels)
     _kept: list[Annotated[NDArray[np.float64], Shape("n | n s", np.float64)]] | None = None
 
     def __init__(
@@ -328,132 +306,3 @@ class LLSVMClassifier(LocallyLinearClassifier):
         if self.solver == "sgd":
             return None
         return f"partial_fit needs solver='sgd'; solver={self.solver!r} must see all rows."
-
-    def _trial(self, rows: Rows) -> Trial:
-        trial = DUAL_TRIAL if self.solver == "dual_cd" else Trial({}, longer=2)
-        if self.coding is not None:
-            return trial._replace(in_metric=not isinstance(self.coding, FrozenEstimator))
-        # the anchors of all rows, or of enough: they know no labels
-        metric, n_samples = LinearMap(root=self._root), len(rows.y)
-        if self._is_fitted():
-            coding = self.coding_
-        else:
-            n_numbers = len(self.classes_) * rows.X.shape[1]
-            coding = _default_coding(n_samples, n_numbers).set_params(random_state=self._seed())
-            coding.fit(metric.of_matrix(rows.X[:: -(-n_samples // _CODING_ROWS)]))
-        if self.metric is None:
-            return trial._replace(parameters={"coding": FrozenEstimator(coding)})
-        anchors = metric.back(coding.anchors_, -1)
-        known = clone(coding).set_params(anchors=anchors)
-        return trial._replace(parameters={"coding": known, "_features": PLAIN})
-
-    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
-        whole = self.solver == "dual_cd"
-        rounds = Rounds(rows, None, rng) if whole else rounds_of(self, rows, rng)
-        some = rounds.some()
-        if not continued:
-            self._fit_coding(some, rng)
-        seen = self._views(some.X)
-        norm2 = mean_squared_feature_norm(*seen, self._intercepts.local)
-        alpha = self._strength(norm2, len(rows.y))
-        if self.solver == "dual_cd":
-            X, codes = seen
-            fit: Procedure = self._start_dual(
-                rows._replace(X=X), codes, alpha, rng, continued=continued
-            )
-        else:
-            fit = self._start_sgd(rounds, seen, alpha, norm2, rng, continued=continued)
-        return fit if self.weights == "linear" else Constants(fit, rows.X.shape[1])
-
-    def _start_sgd(
-        self, rounds: Rounds, seen: tuple[Any, Any], alpha: float, norm2: float,
-        rng: np.random.Generator, *, continued: bool,
-    ) -> SGDFit:  # fmt: skip
-        solver = self._sgd(*seen, alpha, len(rounds.rows.y))
-        solver.count_steps(norm2 + self._intercepts.extra, self.eta0)
-        if continued:
-            rounds.passed = getattr(self._learned, "t", 0)
-            solver.set_models(*self._trained_models())
-        return SGDFit(solver, rounds, self._views, rng, seen)
-
-    def _start_dual(
-        self, rows: Rows, codes: Matrix, alpha: float, rng: np.random.Generator, *, continued: bool
-    ) -> DualFit:
-        problems = dual_problems(
-            rows, codes, alpha, LOSSES[self.loss], self._n_scorers,
-            competing=self.multi_class == "crammer_singer", intercepts=self._intercepts,
-            starts=self._kept if continued else None,
-        )  # fmt: skip
-        return DualFit(problems, self.tol, rng, self.n_jobs, keep_dual=bool(self.warm_start))
-
-    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
-        continued = self._is_fitted()
-        if not continued:
-            self._fit_coding(rows, rng)
-        solver = self._sgd(*self._views(rows.X[:1]), 1.0, len(rows.y))
-        stream = SGDStream(solver, rng, self._views)
-        if continued:
-            solver.set_models(*self._trained_models())
-            stream.follow(self._learned.alpha, getattr(self._learned, "t", 0))
-        return stream if self.weights == "linear" else Constants(stream, rows.X.shape[1])
-
-    def _fit_coding(self, rows: Rows, rng: np.random.Generator) -> None:
-        n_numbers = len(self.classes_) * rows.X.shape[1]
-        coding = _default_coding(len(rows.y), n_numbers) if self.coding is None else self.coding
-        labels = self.classes_[rows.y]
-        X = LinearMap(1 / self._multiplier).of_matrix(rows.X)
-        coding = seen_by(coding, lambda V: in_metric(self._features.of_points(V), self._root))
-        fitted = fitted_coding(coding, X, labels, rng)
-        check_classes(fitted, self.classes_)
-        self.coding_ = fitted
-
-    @property
-    def _intercepts(self) -> Intercepts:
-        local = self.bias != "global" and self.weights == "linear"
-        return Intercepts(local=local, extra=self.bias != "local")
-
-    @property
-    def _n_scorers(self) -> int:
-        competing = self.multi_class == "crammer_singer" or belongs_to_classes(self.coding_)
-        return 1 if len(self.classes_) == 2 and not competing else len(self.classes_)
-
-    @property
-    def _views(self) -> Views:
-        return Views(self.coding_, self.weights == "linear", self._multiplier)
-
-    def _sgd(self, X: Matrix, codes: Matrix, alpha: float, n_samples: int) -> SGD:
-        settings = settings_of(
-            self, alpha, n_samples, self._intercepts,
-            competing=self.multi_class == "crammer_singer",
-            penalize_intercept=bool(self.penalize_intercept),
-        )  # fmt: skip
-        return SGD(X, self._n_scorers, codes.shape[-1], settings)
-
-    def _trained_models(self) -> tuple[Floats, ...]:
-        """Models of the fit before, as the solvers take them."""
-        if len(self._learned.local_coef) != self._n_scorers:
-            raise ValueError(
-                f"multi_class={self.multi_class!r} differs from that of the fit that is to go on. "
-                "Leave it as it was, or start afresh with warm_start=False."
-            )
-        extra = self._learned.intercept * self._intercepts.extra
-        if self.weights == "linear":
-            return (
-                self._learned.local_coef,
-                self._learned.local_intercept * self._intercepts.local,
-                extra,
-            )
-        return (
-            self._learned.local_intercept[:, :, None],
-            np.zeros_like(self._learned.local_intercept),
-            extra,
-        )
-
-    def _coder(self) -> Coder:
-        return coder_of(self.coding_)
-
-
-def _default_coding(n_samples: int, n_numbers: int) -> SoftAssignmentCoding:
-    """Soft assignment with the paper's 100 anchors and 8 neighbours, or fewer."""
-    n_anchors = default_n_anchors(n_samples, n_numbers)
-    return SoftAssignmentCoding(n_anchors, n_neighbors=min(8, n_anchors))

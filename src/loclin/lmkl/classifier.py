@@ -7,30 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from loclin.anchors import auto_bandwidth, distinct_centres
-from loclin.engine.codes import Intercepts
-from loclin.engine.data import Floats, Rows, mean_squared_norm
-from loclin.engine.dual import DualFit, dual_problems
-from loclin.engine.losses import LOSSES, losses_for
-from loclin.engine.procedure import Procedure
-from loclin.engine.sgd import SGDStream, mean_squared_feature_norm
+from loclin.engine.data import Floats
+from loclin.engine.losses import losses_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number, check_option
-from loclin.fitting.descent import learning_fit, learning_stream
-from loclin.fitting.rows import rounds_of
 from loclin.fitting.strength import check_strength
-from loclin.fitting.targets import n_scorers
-from loclin.fitting.trials import Trial
 from loclin.lmkl.gates import (
     AlternatedModels,
-    Alternation,
     GatedModels,
-    LearnedGates,
-    solved,
 )
-from loclin.portable.words import LinearGates
-
-_MODELS = 20  # by default, of enough rows
+from loclin.lmkl.recipe import LMKLRecipe
 
 
 class LMKLClassifier(LocallyLinearClassifier):
@@ -159,10 +145,8 @@ class LMKLClassifier(LocallyLinearClassifier):
     True
     """
 
-    _multiplies_features = True
-    _follows_moments = True
+    _recipe_type = LMKLRecipe
     _fits_may_change = frozenset({"gate_lr"})
-    _can_do_with_columns = True
     _fitted_models = (GatedModels, AlternatedModels)
 
     def __init__(
@@ -234,48 +218,3 @@ class LMKLClassifier(LocallyLinearClassifier):
         if self.solver == "sgd":
             return None
         return "partial_fit needs solver='sgd'; solver='alternating' must see all rows."
-
-    def _trial(self, rows: Rows) -> Trial:
-        return Trial({})
-
-    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
-        some = rounds_of(self, rows, rng).some()
-        gates = self._gates(some, rng, continued)
-        if self.solver == "sgd":
-            return learning_fit(self, gates, some, rows, rng, self._intercepts, continued)
-        norm2 = mean_squared_feature_norm(some.X, gates.codes(some.X), self._intercepts.local)
-        alpha = self._strength(norm2, len(rows.y))
-
-        def solve(codes: Floats, duals: Any) -> DualFit:
-            problems = dual_problems(
-                rows, codes, alpha, LOSSES[self.loss], n_scorers(self.classes_), competing=False,
-                intercepts=self._intercepts, starts=duals,
-            )  # fmt: skip
-            return solved(DualFit(problems, self.tol, rng))
-
-        return Alternation(rows, gates.U, gates.c, solve, gates.rate)
-
-    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> SGDStream:
-        gates = self._gates(rows, rng, self._is_fitted())
-        return learning_stream(self, gates, rows, rng, self._intercepts)
-
-    def _gates(self, rows: Rows, rng: np.random.Generator, continued: bool) -> LearnedGates:
-        """Return the gates of the fit before, or those of soft assignment to centres of k-means."""
-        X, rate = rows.X, float(self.gate_lr / np.sqrt(1 + mean_squared_norm(rows.X)))
-        if continued:
-            return LearnedGates(
-                self._learned.gate_coef.copy(), self._learned.gate_intercept.copy(), rate
-            )
-        m = self.n_models or max(1, min(_MODELS, len(rows.y) // 10))
-        centres = distinct_centres(X, min(m, len(rows.y)), int(rng.integers(2**31 - 1)))
-        centres = centres[np.arange(m) % len(centres)]  # as many, of few distinct rows
-        bandwidth = X.dtype.type(auto_bandwidth(X, centres, 1))
-        constants = -bandwidth * np.einsum("jf,jf->j", centres, centres)
-        return LearnedGates(2 * bandwidth * centres, constants, rate)
-
-    @property
-    def _intercepts(self) -> Intercepts:
-        return Intercepts(local=self.bias == "local", extra=self.bias == "global")
-
-    def _coder(self) -> LinearGates:
-        return LinearGates(self._learned.gate_coef, self._learned.gate_intercept, "softmax")

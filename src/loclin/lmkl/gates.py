@@ -21,7 +21,7 @@ from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualFit, DualModels
 from loclin.engine.linear_outputs import LearnedOutputs
 from loclin.engine.prediction import codes_by
-from loclin.engine.procedure import Procedure
+from loclin.engine.procedure import LocalModels, Predictor, Procedure
 from loclin.engine.shapes import Shape
 from loclin.engine.targets import signs_of
 from loclin.lmkl.kernels import MovingGates
@@ -31,30 +31,30 @@ _MOST_PASSES = 1000  # of one SVM
 
 
 @dataclass(frozen=True, kw_only=True)
-class GatedModels(DescentModels):
-    """Local models and their gates, learned together."""
+class Gates(Predictor):
+    """Softmax gates over local models."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "gate_coef": 1}
-    constants: ClassVar[dict[str, str]] = DescentModels.constants | {
-        "gate_intercept": "gate_coef",
-    }
+    constants: ClassVar[dict[str, str]] = LocalModels.constants | {"gate_intercept": "gate_coef"}
 
     gate_coef: Annotated[Floats, Shape("m d")]
     gate_intercept: Annotated[Floats, Shape("m")]
+
+    def coder(self, root: Floats | None) -> LinearGates:
+        """Say that codes are the softmax of the gates."""
+        return LinearGates(self.gate_coef, self.gate_intercept, "softmax")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatedModels(Gates, DescentModels):
+    """Local models and their gates, learned together."""
+
     history: Annotated[Floats, Shape("m", np.float64)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlternatedModels(DualModels):
+class AlternatedModels(Gates, DualModels):
     """Local models and their gates, learned in turn."""
-
-    units: ClassVar[dict[str, int]] = {"local_coef": 1, "gate_coef": 1}
-    constants: ClassVar[dict[str, str]] = DescentModels.constants | {
-        "gate_intercept": "gate_coef",
-    }
-
-    gate_coef: Annotated[Floats, Shape("m d")]
-    gate_intercept: Annotated[Floats, Shape("m")]
 
 
 def gate_codes(X: Matrix, V: Floats, v0: Floats) -> Floats:

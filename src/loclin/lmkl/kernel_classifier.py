@@ -33,7 +33,7 @@ from loclin.fitting.checks import (
     read_rows,
 )
 from loclin.fitting.consistent import missing, wrong_with_classes
-from loclin.fitting.iterations import Plateau
+from loclin.fitting.ending import Plateau
 from loclin.fitting.probability import (
     rescaled,
     smoothing_of,

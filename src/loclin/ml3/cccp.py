@@ -12,6 +12,7 @@ convex problem that remains (equation 13).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -20,13 +21,29 @@ from loclin.engine.averaging import WEIGHT_UNITS, AveragedWeights, DescentModels
 from loclin.engine.data import Floats, Labels, Matrix
 from loclin.engine.iterates import Progress
 from loclin.engine.losses import loss_value
+from loclin.engine.procedure import Predictor
 from loclin.engine.rows import compiled_form
 from loclin.engine.shapes import Size
 from loclin.ml3.kernels import PassSettings, cccp_pass, freeze_codes
+from loclin.portable.words import Pooling
 from loclin.projections import dual_exponent
 
 # Rows scored together when codes are frozen: large enough for BLAS, small enough for the cache.
 _FREEZE_BLOCK = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class PooledModels(DescentModels, Predictor):
+    """Local models, and the exponent of the ball that their codes live in."""
+
+    p: float
+
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        return None if self.p >= 1 else f"p is {self.p}, but should be at least 1"
+
+    def coder(self, root: Floats | None) -> Pooling:
+        """Say how models count: by the exponent of the fit."""
+        return Pooling(dual_exponent(self.p))
 
 
 class CCCPSettings(NamedTuple):
@@ -155,9 +172,10 @@ class CCCP(AveragedWeights):
         """Mean of the iterates since averaging began, or the last one."""
         return self.mean_weights()
 
-    def fitted(self, t: int, *iterate: Floats) -> DescentModels:
+    def fitted(self, t: int, *iterate: Floats) -> PooledModels:
         """Return what `current` gave, after t rows, as a fitted model."""
-        return self.models(t, *iterate)
+        W, b, g = iterate
+        return PooledModels(**vars(self.models(t, W, b, g)), p=self.settings.p)
 
     def forget_average(self) -> None:
         """Begin averaging anew."""

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from loclin.anchors import distinct_centres
-from loclin.engine.averaging import DescentModels, check_n_models
-from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
-from loclin.engine.losses import LOSSES, losses_for
-from loclin.engine.rounds import Rounds
-from loclin.engine.schedule import step_offset
+from loclin.engine.losses import losses_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
-from loclin.fitting.encode import check_coding, encode, fitted_coding, seen_by
-from loclin.fitting.iterations import EndOfRounds
-from loclin.fitting.rows import rounds_of, starting_eta0
+from loclin.fitting.encode import check_coding
 from loclin.fitting.strength import check_strength
-from loclin.fitting.trials import Trial
-from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
-from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes
-from loclin.portable.words import Pooling
-from loclin.projections import dual_exponent
+from loclin.ml3.cccp import PooledModels
+from loclin.ml3.recipe import ML3Recipe
 
 # In rounds steps begin at a part of `eta0`, and fall as if one round were all rows: where they are
 # long, or stay so, many a fit to the rows of `benchmarks.many_rows` levels off early, with twice
@@ -214,14 +204,8 @@ class ML3Classifier(LocallyLinearClassifier):
     True
     """
 
-    _multiplies_features = True
-    _follows_moments = True
-    _coding_parameter = "init"
-    _can_do_with_columns = True
-    _fitted_models = (DescentModels,)
-    _learns_codes = True
-    _end_of_rounds = EndOfRounds(patience=2)
-    _p: float = np.nan  # of the fit
+    _recipe_type = ML3Recipe
+    _fitted_models = (PooledModels,)
 
     def __init__(
         self,
@@ -300,90 +284,7 @@ class ML3Classifier(LocallyLinearClassifier):
             return None
         if sizes["s"] != sizes["c"]:
             return f"there are models of {sizes['s']} classes, but {sizes['c']} classes"
-        return None if self._p >= 1 else f"_p is {self._p}, but should be at least 1"
+        return None
 
     def _stream_refusal(self) -> None:
         """Every parameter leaves a way to learn from a stream."""
-
-    def _trial(self, rows: Rows) -> Trial:
-        return Trial({"n_models": self._count_of(rows)}, most_draws=2)
-
-    def _count_of(self, rows: Rows) -> int:
-        """Return the number of models of each class in a fit to these rows."""
-        if self.n_models is not None:
-            return int(self.n_models)
-        if self._streamed_metric is not None:  # of a stream, more rows of which will come
-            return _MODELS
-        return max(1, min(_MODELS, len(rows.y) // (_ROWS_OF_A_MODEL * len(self.classes_))))
-
-    def _settings(self, alpha: float, n_models: int, n_samples: int) -> CCCPSettings:
-        p = self._p = float(self.p)
-        return CCCPSettings(
-            alpha=alpha,
-            n_models=n_models,
-            p=p,
-            loss=int(LOSSES[self.loss]),
-            batch_size=self._batch_size(n_samples),
-            penalize_intercept=bool(self.penalize_intercept),
-            revive=bool(self.revive),
-        )
-
-    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> CCCPFit:
-        n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
-        alpha = self._strength(norm2, n)
-        m = self._count_so_far() if continued else self._count_of(rows)
-        solver = CCCP(rows.X, len(self.classes_), self._settings(alpha, m, n))
-        rounds = rounds_of(self, rows, rng, continued=continued, as_pass=_AS_PASS)
-        schedule = step_offset(alpha, norm2, starting_eta0(self, n, _FIRST_STEP)), float(self.s0)
-        if continued:
-            solver.set_models(self._learned.local_coef, self._learned.local_intercept)
-            return CCCPFit(solver, rounds, rng, *schedule)
-        return CCCPFit(solver, rounds, rng, *schedule, start=self._starting_codes(m, rounds, rng))
-
-    def _count_so_far(self) -> int:
-        """Return the number of models of each class in the fit that is to go on."""
-        if self.n_models is not None:
-            check_n_models(self.n_models, self._learned.local_coef)  # before memory is taken
-        return self._learned.local_coef.shape[1]
-
-    def _starting_codes(
-        self, m: int, rounds: Rounds, rng: np.random.Generator
-    ) -> Callable[[Matrix, np.random.Generator], Floats]:
-        """Return what writes the codes of rows in the starting round."""
-        p = float(self.p)
-        if isinstance(self.init, str):
-            if self.init == "random":
-                return lambda X, rng: random_codes(rng, X.shape[0], m, p, X.dtype)
-            X = rounds.some().X
-            centres = distinct_centres(X, min(m, X.shape[0]), int(rng.integers(2**31 - 1)))
-            return lambda X, rng: cluster_codes(X, centres, m)
-        some = rounds.some()
-        init = seen_by(self.init, self._features.of_points)
-        coding = fitted_coding(init, some.X, self.classes_[some.y], rng)
-        n_codes = encode(coding, some.X[:1]).shape[-1]
-        if n_codes != m:
-            raise ValueError(
-                f"init={self.init!r} gives {n_codes} codes a row, but n_models={m}. Make the two "
-                "numbers the same."
-            )
-
-        def codes_of(X: Matrix, rng: np.random.Generator) -> Floats:
-            codes = encode(coding, X)
-            codes = codes.toarray() if is_sparse(codes) else codes
-            return onto_sphere(np.maximum(codes, 0), p)
-
-        return codes_of
-
-    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> CCCPStream:
-        continued = self._is_fitted()
-        m = self._count_so_far() if continued else int(self.n_models or _MODELS)
-        solver = CCCP(rows.X, len(self.classes_), self._settings(1.0, m, len(rows.y)))
-        stream = CCCPStream(solver, rng)
-        if continued:
-            solver.set_models(self._learned.local_coef, self._learned.local_intercept)
-            stream.follow(self._learned.alpha, self._learned.t)
-        return stream
-
-    def _coder(self) -> Pooling:
-        """Say how models count: by the exponent of the fit, whatever `p` is now."""
-        return Pooling(dual_exponent(self._p))

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.portable.description import Description
-from loclin.portable.words import Array, Coder, ConstantCode, TangentCodes, Term, Transformed
+from loclin.portable.words import Coder, ConstantCode, TangentCodes, Term, Transformed
 
 
 def describe(model: Any) -> Description:
@@ -75,20 +75,6 @@ def coder_of(coding: Any) -> Coder:
     coding = coding.estimator if isinstance(coding, FrozenEstimator) else coding
     says_its_words = "_coder" in vars(type(coding))  # a subclass may transform otherwise
     return coding._coder() if says_its_words else Transformed(coding)
-
-
-def term_of(model: Any, coder: Coder) -> Term:
-    """Return the term of a classifier with local models: shared ones and constants once."""
-    learned, features = model._learned, model._features
-    coef: Array = learned.local_coef
-    is_zero = not any(coef.strides) and not coef.flat[0]  # models say constants
-    shared = len(coef) > 1 and coef.strides[0] == 0
-    used = None if features.columns is None else features.columns.used
-    return Term(
-        coder, None if is_zero else coef[:1] if shared else coef,
-        learned.local_intercept, learned.intercept, vars(model).get("_root"),
-        centre=features.centre, scale=features.scale, columns=used, pieces=features.pieces,
-    )  # fmt: skip
 
 
 def _in_words(term: Term) -> Term:

@@ -20,15 +20,17 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from loclin.engine.averaging import DescentModels
-from loclin.engine.coders import Coder, room_for_codes
+from loclin.engine.coders import Coder as LearnedCoder
+from loclin.engine.coders import room_for_codes
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse
 from loclin.engine.neighbors import soft_assignment
 from loclin.engine.prediction import codes_by, in_best_form
-from loclin.engine.procedure import Change, Descent, StreamProcedure
+from loclin.engine.procedure import Change, Descent, Predictor, StreamProcedure
 from loclin.engine.rows import compiled_form
 from loclin.engine.shapes import Shape, Size, Within
 from loclin.engine.threads import side_by_side
-from loclin.portable.words import NearestAnchors
+from loclin.fitting.mapped import LinearMap
+from loclin.portable.words import Coder, CodesByScorer, NearestAnchors
 from loclin.sapl.kernels import MovingAnchors
 
 # Passes with the anchors at rest, before those of max_iter (equation 20).
@@ -36,17 +38,45 @@ AT_REST = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnchoredModels(DescentModels):
+class AnchoredModels(DescentModels, Predictor):
     """Local models and what writes their codes; s of each where scorers have their own."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "anchors": -1, "bandwidth": 2}
 
     anchors: Annotated[Floats, Shape("m d | s m d")]
+    n_neighbors: Annotated[int, Size("k")]
     bandwidth: float | Annotated[Floats, Shape("s", np.float64)]
     history: Annotated[Floats, Shape("h | s h", np.float64)]  # of anchors, bandwidth, stretches
 
+    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
+        m, by_scorer = sizes["m"], self.anchors.ndim == 3
+        if sizes["k"] > m:
+            return f"n_neighbors is {sizes['k']}, but there are {m} anchors"
+        if [np.ndim(self.bandwidth), self.history.ndim - 1] != [by_scorer] * 2:
+            return "bandwidth and history are not those of as many sets of anchors"
+        if sizes["h"] not in (m + 1, m + 1 + sizes["d"]):
+            return f"history has shape {self.history.shape}, but there are {m} anchors"
+        if by_scorer and sizes["s"] != sizes.get("c", sizes["s"]):
+            return f"anchors are of {sizes['s']} classes, but there are {sizes['c']}"
+        return None
 
-class LearnedAnchors(Coder):
+    def assignments(self, root: Floats | None = None) -> tuple[NearestAnchors, ...]:
+        """Say the soft assignment of each scorer, by its anchors; one where they share these."""
+        anchors = LinearMap(root=root).of_field(self.anchors, -1)
+        by_scorer = anchors.reshape(-1, *anchors.shape[-2:])
+        bandwidths = np.ravel(self.bandwidth)
+        return tuple(
+            soft_assignment(of_scorer, self.n_neighbors, float(bandwidth))
+            for of_scorer, bandwidth in zip(by_scorer, bandwidths, strict=True)
+        )
+
+    def coder(self, root: Floats | None) -> Coder:
+        """Say how anchors count: all scorers', or those of each."""
+        parts = self.assignments(root)
+        return parts[0] if len(parts) == 1 else CodesByScorer(parts)
+
+
+class LearnedAnchors(LearnedCoder):
     """Anchors, and the bandwidth of localised soft assignment to them, on their way.
 
     Parameters
@@ -179,7 +209,11 @@ class LearnedAnchors(Coder):
         """Add the anchors to fitted models."""
         V, bandwidth = iterate
         return AnchoredModels(
-            **vars(models), anchors=V, bandwidth=float(bandwidth[0]), history=self.history.copy()
+            **vars(models),
+            anchors=V,
+            n_neighbors=self.n_neighbors,
+            bandwidth=float(bandwidth[0]),
+            history=self.history.copy(),
         )
 
 
@@ -247,26 +281,3 @@ class ByScorer(Descent, StreamProcedure):
 def one_against_rest(y: Labels, k: int) -> Labels:
     """Labels of scorer k's own problem: 1 for its class, 0 for the rest."""
     return (y == k).astype(np.int32)
-
-
-def wrong_with_anchors(model: Any, sizes: Mapping[str, int]) -> str | None:
-    """Tell what is wrong with the anchors of a fitted classifier; None if nothing is.
-
-    Parameters
-    ----------
-    model : SAPLClassifier
-    sizes : dict
-        What letters stand for, see `engine.described`.
-    """
-    m, by_scorer = sizes["m"], model._learned.anchors.ndim == 3
-    if sizes["k"] > m:
-        return f"_n_neighbors is {sizes['k']}, but there are {m} anchors"
-    if model._begun.get("weights") not in ("linear", "constant"):
-        return "_begun does not tell the weights"
-    if [np.ndim(model._learned.bandwidth), model._learned.history.ndim - 1] != [by_scorer] * 2:
-        return "bandwidth_ and history_ are not those of as many sets of anchors"
-    if sizes["h"] not in (m + 1, m + 1 + sizes["d"]):
-        return f"history_ has shape {model._learned.history.shape}, but there are {m} anchors"
-    if by_scorer and sizes["s"] != sizes["c"]:
-        return f"anchors_ are of {sizes['s']} classes, but there are {sizes['c']}"
-    return None

@@ -2,48 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from numbers import Integral
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import check_anchors
-from loclin.codings import SoftAssignmentCoding
-from loclin.engine.codes import Intercepts
-from loclin.engine.data import Floats, Rows
+from loclin.engine.data import Floats
 from loclin.engine.losses import losses_for
-from loclin.engine.neighbors import soft_assignment
-from loclin.engine.procedure import Procedure, StreamProcedure
-from loclin.engine.sgd import SGD, SGDFit, SGDStream
-from loclin.engine.shapes import Size
-from loclin.engine.threads import threads_for
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number, check_option
-from loclin.fitting.encode import Views, fitted_coding
-from loclin.fitting.features import PLAIN
-from loclin.fitting.iterations import Constants, EndOfRounds
-from loclin.fitting.mapped import LinearMap
-from loclin.fitting.rows import (
-    USUAL_ANCHORS,
-    default_n_anchors,
-    hold_out,
-    rounds_of,
-    settings_of,
-    starting_eta0,
-)
 from loclin.fitting.strength import check_strength
-from loclin.fitting.trials import Trial
-from loclin.portable.words import Coder, CodesByScorer, NearestAnchors
 from loclin.sapl.anchors import (
-    AT_REST,
     AnchoredModels,
-    ByScorer,
-    LearnedAnchors,
-    one_against_rest,
-    wrong_with_anchors,
 )
-from loclin.sapl.growth import enough_anchors
+from loclin.sapl.recipe import SAPLRecipe
 
 _FIRST = 8  # anchors, where their number is "auto"
 _CODING_ROWS = 2500  # of the anchors of short fits
@@ -226,14 +200,9 @@ class SAPLClassifier(LocallyLinearClassifier):
     True
     """
 
-    _multiplies_features = True
-    _follows_moments = True
-    _can_do_with_columns = True
-    _coding_parameter = "anchors"
+    _recipe_type = SAPLRecipe
     _fitted_models = (AnchoredModels,)
-    _learns_codes = True
     _fits_may_change = frozenset({"anchor_lr"})
-    _end_of_rounds = EndOfRounds(share=2.5, averaged=8)
 
     def __init__(
         self,
@@ -299,8 +268,12 @@ class SAPLClassifier(LocallyLinearClassifier):
     alpha_: float
     t_: int
     history_: Floats
-    n_anchors_: Annotated[int, Size("m")]
-    _n_neighbors: Annotated[int, Size("k")]
+
+    @property
+    def n_anchors_(self) -> int:
+        """Anchors, of each scorer where they have their own."""
+        check_is_fitted(self, "intercept_")
+        return int(self._learned.anchors.shape[-2])
 
     def _check_parameters(self) -> None:
         if self.n_anchors is not None and self.n_anchors != "auto":
@@ -321,171 +294,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         check_flag("share_anchors", self.share_anchors)
         check_flag("penalize_intercept", self.penalize_intercept)
 
-    def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
-        return wrong_with_anchors(self, sizes) if self._is_fitted() else None
-
     def _stream_refusal(self) -> str | None:
         if self.n_anchors != "auto":
             return None
         return "partial_fit needs a number of anchors; n_anchors='auto' must see all rows."
-
-    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
-        some = rounds_of(self, rows, rng).some()
-        solvers = self._solvers(some, len(rows.y), continued, rng, self._rates(rows))
-        views, fits = self._views, []
-        seen = views(rows.X) if some is rows else None
-        for k, (solver, own) in enumerate(zip(solvers, rng.spawn(len(solvers)), strict=True)):
-            self._schedule(solver, some, len(rows.y))
-            target = rows.y if self.share_anchors else one_against_rest(rows.y, k)
-            rounds = rounds_of(self, rows._replace(y=target), own, continued=continued,
-                               as_pass=_AS_PASS)  # fmt: skip
-            fits.append(SGDFit(solver, rounds, views, own, seen))
-        return self._as_one(fits, rows.X.shape[1])
-
-    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
-        continued = self._is_fitted()
-        solvers = self._solvers(rows, len(rows.y), continued, rng, self._rates(None))
-        streams = [
-            SGDStream(solver, own, self._views)
-            for solver, own in zip(solvers, rng.spawn(len(solvers)), strict=True)
-        ]
-        if continued:
-            for stream in streams:
-                stream.follow(self._learned.alpha, self._learned.t)
-        return self._as_one(streams, rows.X.shape[1])
-
-    def _as_one(self, parts: list[Any], n_features: int) -> Any:
-        whole = parts[0] if self.share_anchors else ByScorer(parts, self.n_jobs)
-        return whole if self.weights == "linear" else Constants(whole, n_features)
-
-    def _solvers(
-        self, rows: Rows, n_samples: int, continued: bool, rng: np.random.Generator,
-        rates: tuple[float, float],
-    ) -> list[SGD]:  # fmt: skip
-        """One solver for all scorers, or one for each, at the start or at the fit before."""
-        if continued:
-            coef, intercept = self._learned.local_coef, self._learned.local_intercept
-            if self.weights == "constant":
-                coef, intercept = intercept[:, :, None], np.zeros_like(intercept)
-            histories, solvers = np.atleast_2d(self._learned.history), []
-            for k, coder in enumerate(self._assignments(self._learned.anchors)):
-                own = slice(None) if self.share_anchors else slice(k, k + 1)
-                anchors = self._learned_anchors(rows, coder, 0, rates).follow(histories[k])
-                solver = self._solver(rows, anchors).set_models(coef[own], intercept[own])
-                solvers.append(solver)
-            return solvers
-        found = None
-        if self.n_anchors is None:
-            found = max(USUAL_ANCHORS, min(n_samples // 2500, _MOST))
-        elif self.n_anchors == "auto":
-            found = self._grow(rows, rng)
-        coder = self._starting_coding(rows, rng, found)._coder()
-        n_solvers = 1 if self.share_anchors else len(self.classes_)
-        starts = [self._learned_anchors(rows, coder, AT_REST, rates) for _ in range(n_solvers)]
-        self.n_anchors_, self._n_neighbors = len(starts[0].V), starts[0].n_neighbors
-        return [self._solver(rows, anchors) for anchors in starts]
-
-    def _rates(self, rows: Rows | None) -> tuple[float, float]:
-        """Return the steps of the logarithms of bandwidth and stretches; a stream gives no rows."""
-        many = rows is not None and len(rows.y) > _MANY
-        learns = self.bandwidth == "learned" or (self.bandwidth == "auto" and many)
-        stretches = many and rows is not None and self.n_features_in_ <= _WIDEST
-        of_bandwidth = self.anchor_lr / 2 if learns else 0.0
-        return of_bandwidth, min(1.0, self.anchor_lr) / 5 if stretches else 0.0
-
-    def _learned_anchors(
-        self, rows: Rows, coder: NearestAnchors, n_at_rest: int, rates: tuple[float, float]
-    ) -> LearnedAnchors:
-        """Anchors that start from those of a soft assignment."""
-        return LearnedAnchors(coder, rows.X.dtype, self.anchor_lr, *rates, n_at_rest)
-
-    def _solver(self, rows: Rows, anchors: LearnedAnchors, *, shared: bool = False) -> SGD:
-        """Solver with these anchors: of one scorer, or of all where they share anchors."""
-        n_classes = len(self.classes_)
-        intercepts = Intercepts(local=self.weights == "linear", extra=False)
-        settings = settings_of(self, 1.0, len(rows.y), intercepts,
-                               penalize_intercept=bool(self.penalize_intercept))  # fmt: skip
-        n_scorers = n_classes if n_classes > 2 and (shared or self.share_anchors) else 1
-        X = self._views.of_models(rows.X[:1])
-        return SGD(X, n_scorers, len(anchors.V), settings, anchors)
-
-    def _trial(self, rows: Rows) -> Trial:
-        parameters: dict[str, Any] = {"n_anchors": None} if self.n_anchors == "auto" else {}
-        if self.n_anchors is None and isinstance(self.anchors, str) and self.anchors == "kmeans":
-            # the anchors of all rows, or of enough: they know no labels
-            metric, rng = LinearMap(root=self._root), np.random.default_rng(self._seed())
-            some = slice(None, None, -(-len(rows.y) // _CODING_ROWS))
-            few = Rows(rows.X[some], rows.y[some], rows.weights[some])
-            coding = self._starting_coding(metric.of_rows(few), rng)
-            parameters |= {"anchors": metric.back(coding.anchors_, -1), "_features": PLAIN}
-        return Trial(parameters, longer=2)
-
-    def _schedule(self, solver: SGD, some: Rows, n_samples: int) -> None:
-        """Set alpha, and the step that follows from it, by the norms of some of the rows."""
-        norm2 = solver.mean_squared_norm(*self._views(some.X))
-        alpha = self._strength(norm2, n_samples)
-        solver.settings = solver.settings._replace(alpha=alpha)
-        solver.count_steps(norm2, starting_eta0(self, n_samples, _FIRST_STEP))
-
-    def _starting_coding(
-        self, rows: Rows, rng: np.random.Generator, first: int | None = None
-    ) -> SoftAssignmentCoding:
-        """Return the coding that the descent starts from, with `first` anchors if given."""
-        n_anchors, n_neighbors, anchors = self.n_anchors, self.n_neighbors, self.anchors
-        if not isinstance(anchors, str):
-            if not (self._map.is_plain and self._features.is_raw):
-                points = self._features.of_points(np.array(anchors, rows.X.dtype))
-                anchors = self._map.of_field(points, -1)
-            n_anchors = n_anchors or 1  # not used: given anchors are counted
-        elif n_anchors is None or first:
-            fewest = len(self.classes_) if anchors == "kmeans_per_class" else 1
-            n_numbers, usual = len(self.classes_) * rows.X.shape[1], first or USUAL_ANCHORS
-            n_anchors = max(fewest, default_n_anchors(len(rows.y), n_numbers, usual))
-            n_neighbors = min(n_neighbors, n_anchors)
-        return fitted_coding(self._coding(n_anchors, n_neighbors, anchors), rows.X, rows.y, rng)
-
-    def _coding(self, n_anchors: Any, n_neighbors: int, anchors: Any) -> SoftAssignmentCoding:
-        bandwidth: float | str = "auto"
-        if not isinstance(self.bandwidth, str):
-            bandwidth = self.bandwidth / self._multiplier**2
-        return SoftAssignmentCoding(n_anchors, n_neighbors, bandwidth, anchors)
-
-    def _grow(self, rows: Rows, rng: np.random.Generator) -> int:
-        """Find how many anchors there should be; meanwhile all classes share them."""
-        seed = int(rng.integers(2**31 - 1))
-        learned, watched = hold_out(rows, self.validation_fraction, seed, "n_anchors='auto'")
-
-        def make(start: Floats, models: AnchoredModels | None) -> SGD:
-            k = min(self.n_neighbors, len(start))
-            coder = self._coding(len(start), k, start).fit(learned.X)._coder()
-            at_rest = 1 if models else AT_REST
-            anchors = self._learned_anchors(learned, coder, at_rest, self._rates(learned))
-            solver = self._solver(learned, anchors, shared=True)
-            self._schedule(solver, learned, len(learned.y))
-            if models:
-                solver.set_models(models.local_coef, models.local_intercept)
-            return solver
-
-        first = self._starting_coding(learned, rng, max(_FIRST, self.n_neighbors)).anchors_
-        n_most = max(1, len(learned.y) // 10)
-        view = self._views.of_models
-        products = float(self._batch_size(len(learned.y))) * first.size
-        with threads_for(products):
-            return enough_anchors(make, first, learned, watched, view, n_most, rng)
-
-    @property
-    def _views(self) -> Views:
-        return Views(None, self.weights == "linear")
-
-    def _assignments(self, anchors: Floats) -> tuple[NearestAnchors, ...]:
-        """Say the soft assignment of each scorer, by its anchors; one where they share these."""
-        by_scorer = anchors.reshape(-1, *anchors.shape[-2:])
-        bandwidths = np.ravel(self._learned.bandwidth)
-        return tuple(
-            soft_assignment(of_scorer, self._n_neighbors, float(bandwidth))
-            for of_scorer, bandwidth in zip(by_scorer, bandwidths, strict=True)
-        )
-
-    def _coder(self) -> Coder:
-        parts = self._assignments(LinearMap(root=self._root).of_field(self._learned.anchors, -1))
-        return parts[0] if len(parts) == 1 else CodesByScorer(parts)

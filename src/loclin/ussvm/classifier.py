@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
@@ -13,28 +12,23 @@ from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from loclin.engine.data import Rows, is_sparse, stacked
-from loclin.engine.procedure import Procedure, StreamProcedure
+from loclin.engine.data import is_sparse, stacked
 from loclin.engine.scores import answer_scores
 from loclin.engine.targets import signs_of
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_flag, check_number
-from loclin.fitting.rows import LARGEST_BATCH, weighed
+from loclin.fitting.rows import weighed
 from loclin.fitting.strength import check_strength
 from loclin.fitting.targets import labels_or_indicator, n_scorers
-from loclin.fitting.trials import Trial
-from loclin.portable.words import ConstantCode
 from loclin.ussvm.checks import (
-    check_n_nonzero,
     check_new_label,
-    dictionary_to_use,
     precomputed_features,
 )
-from loclin.ussvm.codes import Penalty, root_mean_square
-from loclin.ussvm.descent import DictionaryDescent, first_atoms
-from loclin.ussvm.procedures import MODELS, CodesFit, DescentFit, DescentStream, beta_of
-from loclin.ussvm.solver import Codes, CodeSolver
+from loclin.ussvm.codes import root_mean_square
+from loclin.ussvm.procedures import MODELS
+from loclin.ussvm.recipe import USSVMRecipe
+from loclin.ussvm.solver import Codes
 
 # Atoms by default: so many at least; no more than so many, or than features.
 _FEWEST_ATOMS, _MOST_ATOMS = 10, 100
@@ -192,11 +186,10 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     _takes_indicator = True
     _fitted_models = MODELS
-    _strength_name = "beta"
+    _recipe_type = USSVMRecipe
     _fits_may_change = frozenset(
         {"atom_lr", "beta", "block_iter", "code_lr", "l1_ratio", "positive_weight"}
     )
-    _unit: float = 0.0  # of the precomputed features, at the start of the descent
     dictionary_: NDArray[np.floating]
     codes_: sparse.csr_matrix
 
@@ -274,93 +267,6 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     def _stream_refusal(self) -> None:
         """Return None: every model learns from a stream."""
-
-    def _trial(self, rows: Rows) -> Trial:
-        # given atoms leave a convex problem, whose strength the user can search for soon enough
-        n_iterations = 0 if self.dictionary is not None else 8
-        return Trial({"tol": max(float(self.tol), 1e-2)}, n_iterations)
-
-    def _start(self, rows: Rows, rng: np.random.Generator, *, continued: bool) -> Procedure:
-        given = dictionary_to_use(self.dictionary, rows.X)
-        if given is not None:
-            check_n_nonzero(self.n_nonzero, given.shape[1])
-            P = rows.X @ given
-            self._unit = root_mean_square(P)
-            solver = self._solver(self._penalty(self._unit, len(P)))
-            return CodesFit(solver, P, given, self._signs(rows.y), rows.weights)
-        descent = self._descent(rows, rng, continued, self.code_lr)
-        solver = self._solver(descent.penalty)
-        batch_size = self._batch_size(len(rows.y))
-        return DescentFit(descent, rows, batch_size, rng, solver, keep=bool(self.warm_start))
-
-    def _start_stream(self, rows: Rows, rng: np.random.Generator) -> StreamProcedure:
-        # Large steps find dictionaries, but leave the codes themselves too noisy.
-        return DescentStream(
-            self._descent(rows, rng, self._is_fitted(), self.code_lr / 30),
-            rng,
-            beta=self.beta,
-            factor=self._factor,
-            n_nonzero=self.n_nonzero,
-            largest_batch=LARGEST_BATCH if self.batch_size == "auto" else int(self.batch_size),
-        )
-
-    def _descent(
-        self, rows: Rows, rng: np.random.Generator, continued: bool, code_lr: float
-    ) -> DictionaryDescent:
-        """Algorithm 1 at its start, or where the fit before ended."""
-        if continued:
-            atoms = np.ascontiguousarray(self.dictionary_.T)
-            codes = self.codes_.toarray()
-            intercept = self.intercept_
-        else:
-            n_scorers = self._signs(rows.y[:1]).shape[1]
-            given = dictionary_to_use(self.dictionary, rows.X)
-            if given is None:
-                n_atoms = self.n_atoms or _auto_n_atoms(n_scorers, rows.X.shape[1])
-                atoms = first_atoms(rows, n_scorers, n_atoms, rng)
-            else:
-                atoms = np.ascontiguousarray(given.T)
-            codes = np.zeros((n_scorers, len(atoms)), atoms.dtype)
-            intercept = np.zeros(n_scorers, atoms.dtype)
-        check_n_nonzero(self.n_nonzero, len(atoms))
-        if not (continued and self._unit):
-            self._unit = root_mean_square(rows.X @ atoms.T)
-        descent = DictionaryDescent(
-            atoms,
-            codes,
-            intercept,
-            self._unit,
-            self._penalty(self._unit, len(rows.y)),
-            code_lr=code_lr,
-            atom_lr=self.atom_lr if self.dictionary is None else 0.0,
-            block_iter=self.block_iter,
-            positive_weight=float(self.positive_weight),
-            squared_gradients=deepcopy(self._kept) if continued else None,
-        )
-        if continued and self._kept is None:
-            descent.measure_gradients(rows, self._batch_size(len(rows.y)), rng)
-        return descent
-
-    def _penalty(self, unit: float, n_samples: int) -> Penalty:
-        """Return the penalty; `unit` is the root mean square of the precomputed features."""
-        return Penalty(
-            alpha=float(self.alpha),
-            beta=beta_of(self.beta, self._factor, unit, n_samples),
-            l1_ratio=float(self.l1_ratio),
-            nonnegative=bool(self.nonnegative),
-        )
-
-    def _solver(self, penalty: Penalty) -> CodeSolver:
-        return CodeSolver(penalty, float(self.positive_weight), self.n_nonzero, self.tol)
-
-    def _signs(self, y: NDArray[np.integer]) -> NDArray[np.int8]:
-        """Targets of the scorers, (n, s)."""
-        return signs_of(y, n_scorers(self.classes_))
-
-    # The one equation, with a code that is the same at every row.
-
-    def _coder(self) -> ConstantCode:
-        return ConstantCode(self.codes_)
 
     # Precomputed features.
 
@@ -446,7 +352,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         check_consistent_length(P, target)
         classes, rows = weighed(P, target, None, sample_weight)
         signs = signs_of(rows.y, n_scorers(classes))
-        solver = self._solver(self._penalty(root_mean_square(rows.X), len(rows.y)))
+        recipe: Any = self._recipe(0)
+        solver = recipe.code_solver(root_mean_square(rows.X), len(rows.y))
         problems = solver.problems(rows.X, self.dictionary_, signs, rows.weights)
         return solver.solve(problems, self.dictionary_)
 
@@ -591,8 +498,3 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         """
         check_is_fitted(self, "dictionary_")
         return np.bincount(self.codes_.indices, minlength=self.dictionary_.shape[1])
-
-
-def _auto_n_atoms(n_scorers: int, n_features: int) -> int:
-    """Return how many atoms a dictionary has by default."""
-    return min(max(_FEWEST_ATOMS, 2 * n_scorers), max(_MOST_ATOMS, n_features))

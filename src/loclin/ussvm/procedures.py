@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from loclin.engine.data import Rows
-from loclin.engine.procedure import FittedModel, Procedure, StreamProcedure
+from loclin.engine.data import Floats, Rows
+from loclin.engine.procedure import Predictor, Procedure, StreamProcedure
 from loclin.engine.shapes import Shape
 from loclin.engine.targets import signs_of
+from loclin.portable.words import ConstantCode
 from loclin.ussvm.codes import MOST_STEPS
 from loclin.ussvm.descent import DictionaryDescent
 from loclin.ussvm.solver import CodeSolver, as_codes, largest, products_of
@@ -21,12 +22,17 @@ _AUTO_BETA = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedAtoms(FittedModel):
+class SharedAtoms(Predictor):
     """Codes of the scorers over a dictionary, and the strength of the penalty on them."""
 
     dictionary: Annotated[NDArray[np.floating], Shape("d m")]  # atoms as columns
     codes: Annotated[sparse.csr_matrix, Shape("s m", np.floating)]
     beta: float
+    unit: float  # root mean square of the precomputed features, where the descent began
+
+    def coder(self, root: Floats | None) -> ConstantCode:
+        """Say that a code is the same at every row."""
+        return ConstantCode(self.codes)
 
     @property
     def local_coef(self) -> NDArray[np.floating]:
@@ -86,6 +92,8 @@ class CodesFit(Procedure):
     signs : ndarray of shape (n, s)
         +1 and -1: the scorers' targets.
     weights : ndarray of shape (n,)
+    unit : float
+        Root mean square of P.
     """
 
     def __init__(
@@ -95,8 +103,9 @@ class CodesFit(Procedure):
         D: NDArray[np.floating],
         signs: NDArray[np.int8],
         weights: NDArray[np.floating],
+        unit: float,
     ) -> None:
-        self.solver = solver
+        self.solver, self.unit = solver, unit
         self.D = D
         self.problems = list(solver.problems(P, D, signs, weights))
 
@@ -130,7 +139,7 @@ class CodesFit(Procedure):
                 self.D.dtype,
             )
         return SolvedSharedAtoms(
-            dictionary=self.D, beta=self.solver.penalty.beta, **codes._asdict()
+            dictionary=self.D, beta=self.solver.penalty.beta, unit=self.unit, **codes._asdict()
         )
 
 
@@ -189,7 +198,7 @@ class DescentFit(Procedure):
         P = self.rows.X @ D
         signs = signs_of(self.rows.y, len(model.intercept))
         codes = self.solver.solve(self.solver.problems(P, D, signs, self.rows.weights), D)
-        return SolvedSharedAtoms(dictionary=D, beta=model.beta, **codes._asdict())
+        return SolvedSharedAtoms(dictionary=D, beta=model.beta, unit=model.unit, **codes._asdict())
 
 
 class DescentStream(StreamProcedure):
@@ -262,4 +271,5 @@ def model_of(descent: DictionaryDescent, n_nonzero: int | None = None) -> Shared
         codes=sparse.csr_matrix(codes),
         intercept=descent.intercept.copy(),
         beta=descent.penalty.beta,
+        unit=descent.unit,
     )

@@ -1,0 +1,101 @@
+"""Procedures that change what others learn, on its way out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Annotated, Any
+
+import numpy as np
+
+from loclin.engine.data import Rows
+from loclin.engine.procedure import Change, Descent, FittedModel, LocalModels, StreamProcedure
+from loclin.engine.shapes import Size, Within
+
+
+class Wrapped(Descent, StreamProcedure):
+    """A procedure whose model is changed on its way out.
+
+    Parameters
+    ----------
+    inner : Procedure or StreamProcedure
+    """
+
+    inner: Any
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    @abstractmethod
+    def seen(self, rows: Rows) -> Rows:
+        """Return rows of a stream as the procedure takes them."""
+
+    @abstractmethod
+    def changed(self, model: Any) -> FittedModel:
+        """Return the model in the place of the procedure's."""
+
+    @property
+    def products(self) -> float:
+        """Multiply-adds of a typical product."""
+        return self.inner.products
+
+    @property
+    def gap(self) -> float | None:
+        """Duality gap over the objective; None where the procedure knows none."""
+        return self.inner.gap
+
+    @property
+    def kept(self) -> Any:
+        """What a fit that goes on needs."""
+        return self.inner.kept
+
+    def iterate(self, *, average: bool) -> float:
+        """Run one iteration."""
+        return self.inner.iterate(average=average)
+
+    def weaken(self, ratio: float) -> bool:
+        """Go on with so much of the L2 strength, if the procedure can."""
+        return isinstance(self.inner, Descent) and self.inner.weaken(ratio)
+
+    def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
+        """Learn from some more rows of a stream."""
+        self.n_seen += len(rows.y)
+        return self.inner.learn(self.seen(rows), alpha, batch_size)
+
+    def result(self, *, final: bool = False) -> FittedModel:
+        """Return the model as it stands."""
+        return self.changed(self.inner.result(final=final))
+
+
+class Constants(Wrapped):
+    """A procedure over a column of ones: its weights are the constants that the models say.
+
+    Parameters
+    ----------
+    inner : Procedure or StreamProcedure
+    n_features : int
+        Of the rows, of which the models see nothing.
+    """
+
+    inner: Annotated[Any, Within(p="1")]
+    n_features: Annotated[int, Size("d")]
+
+    def __init__(self, inner: Any, n_features: int) -> None:
+        super().__init__(inner)
+        self.n_features = n_features
+
+    def seen(self, rows: Rows) -> Rows:
+        """Return the rows: the procedure's views make ones of them."""
+        return rows
+
+    def remap(self, change: Change) -> None:
+        """Go on in other units of the features, of which the constants have none."""
+        self.inner.remap(
+            Change(lambda value, power: value if power == 1 else change.of_field(value, power))
+        )
+
+    def changed(self, model: LocalModels) -> LocalModels:
+        """Return the model with weights of zero."""
+        constants = np.ascontiguousarray(model.local_coef[:, :, 0])
+        zeros = np.broadcast_to(np.zeros((), constants.dtype), (*constants.shape, self.n_features))
+        return replace(model, local_coef=zeros, local_intercept=constants)
