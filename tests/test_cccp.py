@@ -21,7 +21,7 @@ def data():
 
 
 def settings(**changed):
-    values = {"alpha": 0.05, "n_models": M, "p": 1.5, "loss": int(LOSSES["hinge"]),
+    values = {"alpha": 0.05, "n_models": M, "p": 1.5, "loss": LOSSES["hinge"].compiled,
               "batch_size": 1, "penalize_intercept": True, "revive": False}  # fmt: skip
     return CCCPSettings(**(values | changed))
 
@@ -138,8 +138,8 @@ def test_batch_of_one_is_algorithm_2(data, p, kind):
         {"alpha": 1e-3},
         {"penalize_intercept": False},
         {"revive": True},
-        {"loss": int(LOSSES["squared_hinge"]), "alpha": 0.5},
-        {"loss": int(LOSSES["logistic"])},
+        {"loss": LOSSES["squared_hinge"].compiled, "alpha": 0.5},
+        {"loss": LOSSES["logistic"].compiled},
     ],
     ids=str,
 )

@@ -166,5 +166,5 @@ def test_a_coder_keeps_the_codes_of_a_batch_of_dense_rows(kind):
     assert [len(part) for part in codes] == ([80, 80, 21] if of_batch else [2000, 2000, 501])
     assert codes[0].dtype == np.float32
     rows = np.array([7, 490, 3], np.int32)
-    places = jit(lambda codes, rows: code_places(codes, rows), cache=False)(codes, rows)
+    places = jit(lambda codes, rows: code_places(codes, rows), keeps=False)(codes, rows)
     np.testing.assert_array_equal(places, [0, 1, 2] if of_batch else rows)

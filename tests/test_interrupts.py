@@ -93,8 +93,7 @@ def compiled():
 
 # Where it is called, it is part of what calls it.
 INLINED = {
-    "box_and_diagonal", "check_loss", "dual_norm", "exponentials", "loss_conjugate", "loss_slope",
-    "loss_value", "solve_svm",
+    "dual_norm", "exponentials", "solve_svm",
 }  # fmt: skip
 
 

@@ -223,7 +223,7 @@ def test_errors_of_the_compiler_are_not_hidden(home, monkeypatch):
 
 
 def test_what_is_not_to_be_kept_is_not(home):
-    not_kept = _jit.jit(start(home).product.py_func, cache=False)
+    not_kept = _jit.jit(start(home).product.py_func, keeps=False)
     assert not_kept(21.0) == 42
     assert not files(home, "compiled.product", "nbc")
 

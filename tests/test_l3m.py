@@ -17,7 +17,7 @@ import loclin
 from loclin import vc_bound
 from loclin.datasets import make_sine, make_xor
 from loclin.engine.data import Rows
-from loclin.engine.losses import Loss
+from loclin.engine.losses import LOGISTIC
 from loclin.l3m import outputs as l3m_outputs
 from loclin.l3m.kernels import exponentials, soft_rows
 from loclin.l3m.models import RegionalModels
@@ -92,7 +92,7 @@ def test_the_refit_is_a_logistic_regression_in_each_region(n_classes):
     y = np.where(np.arange(len(y)) % 5 == 0, (y + 1) % n_classes, y)  # not separable
     alpha, s = 0.1, 1 if n_classes == 2 else 3
     rows = Rows(X, y.astype(np.int32), np.ones(len(y)))
-    annealing = Annealing(rows, 2, s, alpha, Loss.LOGISTIC)
+    annealing = Annealing(rows, 2, s, alpha, LOGISTIC)
     v, objective = annealing.refit(annealing.start(partition_at(X[[0, 60]], X)), 500)
     found, expected = annealing.outputs.models(v), 0.0
     regions = (X @ found.partition.T + found.thresholds).argmax(axis=1)
@@ -202,7 +202,7 @@ def few_rows(n=30, d=80, dtype=np.float64):
 def test_the_span_of_few_rows_has_the_value_and_the_gradient_of_all_weights(partition):
     X, y, rng = few_rows()
     rows = Rows(X, y.astype(np.int32), rng.uniform(0.5, 2, len(y)))
-    outputs, weights = Annealing(rows, 2, 3, 0.1, Loss.LOGISTIC).outputs, rows.weights
+    outputs, weights = Annealing(rows, 2, 3, 0.1, LOGISTIC).outputs, rows.weights
     penalties = rng.uniform(0, 2, 8)
 
     def kernel(Z, some, A):
@@ -248,7 +248,7 @@ def test_few_sparse_rows_come_to_the_optimum_of_dense_rows(dtype, monkeypatch):
         rows = Rows(form, y.astype(np.int32), np.ones(len(y), dtype))
         if form is X:
             monkeypatch.setattr(l3m_outputs, "minimize", None)
-        annealing = Annealing(rows, 2, 3, 0.1, Loss.LOGISTIC)
+        annealing = Annealing(rows, 2, 3, 0.1, LOGISTIC)
         v = annealing.start(start)
         for _ in range(4):
             v, value = annealing.refit(v, 300)
@@ -342,7 +342,7 @@ def test_online_is_algorithm_1(kind, n_classes, r):
     s, order = 1 if n_classes == 2 else 3, np.random.default_rng(5).permutation(len(y))
     weights = np.random.default_rng(6).uniform(0.5, 1.5, len(y))
     rows = Rows(kind(X), y.astype(np.int32), weights)
-    run = OnlineRun(rows, Settings(r, s, 2.0, Loss.LOGISTIC), np.random.default_rng(1))
+    run = OnlineRun(rows, Settings(r, s, 2.0, LOGISTIC.compiled), np.random.default_rng(1))
     plain = PlainOnline(r, s, 2.0, X[run.constrained])
     apart = np.random.default_rng(2).uniform(0, 0.1, r * s + r)  # no ties at the start
     plain.W[:, -1] += apart

@@ -11,12 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 from loclin import L3MClassifier
 from loclin.datasets import make_xor
 from loclin.engine.data import Rows
-from loclin.engine.losses import Loss
+from loclin.engine.losses import HINGE, LOGISTIC, SQUARED_HINGE
 from loclin.l3m.convex import ConvexFit, Problem, Run
 from loclin.l3m.kernels import surrogate_rows
 
 LOSS = {"hinge": lambda z: np.maximum(0, 1 - z), "logistic": lambda z: np.logaddexp(0, -z)}
-LOSSES = {"hinge": Loss.HINGE, "logistic": Loss.LOGISTIC}
+LOSSES = {"hinge": HINGE, "logistic": LOGISTIC}
 N, D, ALPHA, MARGIN = 60, 3, 0.01, 2.0
 
 
@@ -111,7 +111,7 @@ def test_the_optimum_is_cvxpy_s(n_classes, r, loss):
 @pytest.mark.parametrize(("n_classes", "r"), [(2, 4), (3, 2)])
 def test_proposition_1_1_without_constraints_the_optimum_is_one_classifier(n_classes, r):
     rows, s = rows_of(n_classes), 1 if n_classes == 2 else 3
-    problem = Problem(rows, r, s, ALPHA, MARGIN, Loss.HINGE)
+    problem = Problem(rows, r, s, ALPHA, MARGIN, HINGE)
     run = Run(problem, np.arange(0))
     rng = np.random.default_rng(0)
     run.v[:] = rng.normal(size=len(run.v))  # away from the symmetric point
@@ -119,7 +119,7 @@ def test_proposition_1_1_without_constraints_the_optimum_is_one_classifier(n_cla
     for _ in range(15):
         run.round()
     # one global classifier f, r times penalised: max_k becomes hinge(f), and phi = 1 at G = 0
-    one = Problem(rows, 1, s, ALPHA * r, MARGIN, Loss.HINGE)
+    one = Problem(rows, 1, s, ALPHA * r, MARGIN, HINGE)
     single = Run(one, np.arange(0))
     for _ in range(15):
         single.round()
@@ -139,7 +139,7 @@ def test_smoothed_rows_have_the_gradient_and_the_support_they_claim(s, loss):
     A, constants, none = np.empty((n, p)), np.empty((n, p)), np.empty((0, 0))
 
     def value(Z, mu, keep=none):
-        return surrogate_rows(Z, y, weights, r, s, mu, int(LOSSES[loss]), A, keep)
+        return surrogate_rows(Z, y, weights, r, s, mu, LOSSES[loss].compiled, A, keep)
 
     def exact(Z):
         f, g = Z[:, : r * s].reshape(n, r, s), Z[:, r * s :]
@@ -175,7 +175,7 @@ def test_sparse_rows_and_single_precision():
 
 def test_restarts_keep_the_least_training_error_whatever_n_jobs():
     rows = rows_of(2)
-    problem = Problem(rows, 2, 1, ALPHA, MARGIN, Loss.HINGE)
+    problem = Problem(rows, 2, 1, ALPHA, MARGIN, HINGE)
     fits = [ConvexFit(problem, 6, np.random.default_rng(0), jobs, 0.05) for jobs in (None, 2)]
     for fit in fits:
         while fit.gap > 0.05:
@@ -217,8 +217,8 @@ def test_the_gap_left_is_warned_of():
 
 
 def test_a_loss_that_is_not_of_the_program_raises():
-    with pytest.raises(ValueError, match="SQUARED_HINGE"):
-        Problem(rows_of(2), 2, 1, ALPHA, MARGIN, Loss.SQUARED_HINGE)
+    with pytest.raises(ValueError, match="squared_hinge"):
+        Problem(rows_of(2), 2, 1, ALPHA, MARGIN, SQUARED_HINGE)
 
 
 @each(alpha=[1e-4, 1e4], margin=[1e-2, 1e6])

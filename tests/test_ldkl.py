@@ -75,7 +75,7 @@ class Problem:
         self.weights, s = w / w.mean(), 1 if n_classes == 2 else n_classes
         W, b = 0.7 * rng.normal(size=(s, M, D)), 0.7 * rng.normal(size=(s, M))
         self.start = W, b, rng.normal(size=(G + M, D)), rng.normal(size=G + M)
-        settings = PassSettings(ALPHA, int(LOSSES[loss]), batch, False, Intercepts(True, False))
+        settings = PassSettings(ALPHA, LOSSES[loss].compiled, batch, False, Intercepts(True, False))
         rows = kind(self.X)
         self.seen = rows, rows, self.y, self.weights
         tree = LearnedTree(self.start[2].copy(), self.start[3].copy(), rate)

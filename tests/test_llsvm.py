@@ -20,9 +20,9 @@ import loclin
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding, TangentCoding
 from loclin.datasets import load, make_xor
 from loclin.engine.codes import Intercepts
-from loclin.engine.dual import BinaryDual, DualFit
-from loclin.engine.dual_kernels import box_and_diagonal
-from loclin.engine.losses import LOSSES, loss_conjugate, losses_for
+from loclin.engine.dual import BinaryDual, DualFit, dual_of
+from loclin.engine.dual_kernels import conjugate_at
+from loclin.engine.losses import LOSSES, loss_value, losses_for
 from loclin.engine.rows import as_models
 from loclin.engine.sgd import SGD, mean_squared_feature_norm
 from loclin.engine.sgd_pass import PassSettings
@@ -439,7 +439,7 @@ def run_both(form, kind, loss="hinge", s=S, t=5.0, n_passes=2, average_from=99, 
         "intercepts": Intercepts(local=True, extra=False),
         "penalize_intercept": True,
     }
-    settings = PassSettings(loss=int(LOSSES[loss]), **(settings | changed))
+    settings = PassSettings(loss=LOSSES[loss].compiled, **(settings | changed))
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(N, D)), rng.normal(size=(N, s, M))
     codes *= rng.random(codes.shape) < 0.6
@@ -698,16 +698,18 @@ def test_no_thread_outlives_a_fit():
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_dual_is_a_quadratic_problem_or_refused(name):
-    loss, bound = LOSSES[name], 3.0
+    loss = LOSSES[name]
     if name not in losses_for("dual"):
-        with pytest.raises(ValueError, match="unknown loss"):
-            box_and_diagonal(int(loss), bound)
+        with pytest.raises(ValueError, match="has no dual problem"):
+            dual_of(loss)
         return
-    upper, diagonal = box_and_diagonal(int(loss), bound)
-    inside = np.linspace(0, min(upper, 9.0), 7)
-    conjugates = [bound * loss_conjugate(int(loss), -c / bound) for c in inside]
-    np.testing.assert_allclose(conjugates, diagonal * inside**2 / 2 - inside, atol=1e-12)
-    assert loss_conjugate(int(loss), -1.01 * upper / bound) == np.inf or upper == np.inf
+    dual = dual_of(loss)
+    z = np.linspace(-40, 40, 160_001)
+    values = np.array([loss_value(loss.compiled, one) for one in z])
+    for a in np.linspace(0, min(dual.upper, 9.0), 7):
+        assert conjugate_at(dual, a) == pytest.approx((-a * z - values).max(), abs=1e-6)
+    assert conjugate_at(dual, -0.1) == np.inf
+    assert conjugate_at(dual, 1.01 * dual.upper) == np.inf or dual.upper == np.inf
 
 
 @pytest.mark.parametrize("keep_dual", [False, True])

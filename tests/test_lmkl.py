@@ -61,7 +61,7 @@ class Problem:
         W, b, g = (0.7 * rng.normal(size=shape) for shape in ((s, M, D), (s, M), (s,)))
         self.start = W, b * local, g * (not local), rng.normal(size=(M, D)), rng.normal(size=M)
         settings = PassSettings(
-            ALPHA, int(LOSSES[loss]), batch, False, Intercepts(local, not local)
+            ALPHA, LOSSES[loss].compiled, batch, False, Intercepts(local, not local)
         )
         rows = kind(self.X)
         self.seen = rows, rows, self.y, self.weights

@@ -93,7 +93,7 @@ def objective_of(model, X, y):
 
 
 def settings_of(alpha, loss, batch_size, local=True, penalize_intercept=False):
-    return PassSettings(alpha, int(LOSSES[loss]), batch_size, False, Intercepts(local, False),
+    return PassSettings(alpha, LOSSES[loss].compiled, batch_size, False, Intercepts(local, False),
                         penalize_intercept)  # fmt: skip
 
 

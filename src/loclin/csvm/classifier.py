@@ -15,10 +15,10 @@ from loclin.csvm.pulled import (
 )
 from loclin.csvm.recipe import CSVMRecipe
 from loclin.engine.data import Floats
-from loclin.engine.losses import losses_for
+from loclin.engine.losses import loss_of
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.checks import check_loss_for, check_number, check_option
 from loclin.fitting.strength import check_strength
 
 
@@ -208,9 +208,9 @@ class CSVMClassifier(LocallyLinearClassifier):
         check_number("global_penalty", self.global_penalty, low=1e-12, high=1e12)
         if isinstance(self.centers, str):
             check_option("centers", self.centers, {"kmeans"})
-        check_option("loss", self.loss, losses_for("dual"))
+        check_loss_for("dual", self.loss)
         check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
-        if self._competing and self.loss not in losses_for("competing dual"):
+        if self._competing and "competing dual" not in loss_of(self.loss).serves:
             raise ValueError(
                 f"loss={self.loss!r} needs multi_class='ovr'; multi_class='crammer_singer' takes "
                 "loss='hinge'."

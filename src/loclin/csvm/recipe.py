@@ -15,7 +15,7 @@ from loclin.csvm.pulled import LongVectors, Pulled
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualFit, dual_problems
-from loclin.engine.losses import LOSSES
+from loclin.engine.losses import loss_of
 from loclin.engine.sgd import SGD, SGDStream, mean_squared_feature_norm
 from loclin.fitting.features import PLAIN
 from loclin.fitting.recipe import DUAL_TRIAL, Before, Recipe, Trial
@@ -54,7 +54,7 @@ class CSVMRecipe(Recipe):
         X, codes = views(rows.X)
         norm2 = mean_squared_feature_norm(X, codes, _INTERCEPTS.local)
         problems = dual_problems(
-            rows, codes, self.strength(norm2, len(rows.y)), LOSSES[self.loss],
+            rows, codes, self.strength(norm2, len(rows.y)), loss_of(self.loss),
             self.n_competitors, competing=self.competes, intercepts=_INTERCEPTS,
             starts=None if before is None else before.kept,
         )  # fmt: skip

@@ -32,7 +32,8 @@ from loclin.engine.dual_kernels import (
     set_weights,
 )
 from loclin.engine.iterates import Weights
-from loclin.engine.losses import Loss
+from loclin.engine.jit import kept_for
+from loclin.engine.losses import HINGE, Dual, Loss
 from loclin.engine.procedure import LocalModels, Procedure
 from loclin.engine.rows import as_models, compiled_form, weights_for
 from loclin.engine.shapes import Shape
@@ -43,6 +44,13 @@ from loclin.engine.threads import side_by_side
 _BLOCK = 32
 # Rows scored at once where nothing moves.
 _CHECKED = 64
+
+
+def dual_of(loss: Loss) -> Dual:
+    """Return the conjugate of a loss that serves dual problems."""
+    if loss.dual is None:
+        raise ValueError(f"loss={loss.name!r} has no dual problem that coordinate descent solves.")
+    return loss.dual
 
 
 def _block_size(X: Matrix, codes: Matrix) -> int:
@@ -90,14 +98,14 @@ class DualProblem(ABC):
         s = dual.shape[1]
         self.is_sparse = is_sparse(X)
         self.n_models = m
-        self.alpha = alpha
+        self.alpha, self.loss = alpha, loss
         self.problem = Problem(
             X=compiled_form(X),
             codes=compiled_form(codes),
             y=labels.astype(np.int32),
             bounds=weights.astype(np.float64) / (alpha * weights.sum(dtype=np.float64)),
             squares=np.empty(n),
-            loss=int(loss),
+            dual=dual_of(loss),
             block=_block_size(X, codes),
             intercepts=Intercepts(local, extra),
         )
@@ -223,7 +231,9 @@ class BinaryDual(DualProblem):
 
     def _losses_and_gap(self) -> tuple[float, float]:
         problem, dual, scores = self.problem, self.state.dual, self.state.scores
-        return losses_and_gap(problem.y, problem.bounds, problem.loss, dual.ravel(), scores.ravel())
+        loss, rows = self.loss.compiled, (problem.y, problem.bounds)
+        run = kept_for(losses_and_gap, loss)
+        return run(*rows, loss, problem.dual, dual.ravel(), scores.ravel())
 
 
 class CompetingDual(DualProblem):
@@ -254,7 +264,7 @@ class CompetingDual(DualProblem):
     ) -> None:
         dual = np.zeros((len(labels), n_classes)) if start is None else start
         super().__init__(
-            X, codes, labels, dual, weights, alpha, loss=Loss.HINGE, local=local, extra=extra
+            X, codes, labels, dual, weights, alpha, loss=HINGE, local=local, extra=extra
         )
         self._limit = np.inf
 

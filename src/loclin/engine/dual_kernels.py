@@ -6,7 +6,8 @@ with targets y = +-1, a_i has the sign of y_i, and the dual is, in ``c_i = y_i a
 
     min  1/2 sum_ik K_ik a_i a_k + sum_i (D_i c_i^2 / 2 - c_i)    subject to 0 <= c_i <= U_i
 
-with U = C, D = 0 for the hinge and U infinite, D = 1 / (2 C) for the squared hinge.
+with U = C upper and D = curvature / C (`engine.losses.Dual`): U = C, D = 0 for the hinge and U
+infinite, D = 1 / (2 C) for the squared hinge.
 """
 
 from __future__ import annotations
@@ -28,11 +29,10 @@ from loclin.engine.codes import (
 )
 from loclin.engine.iterates import Progress, Weights
 from loclin.engine.jit import inner, jit
-from loclin.engine.losses import Loss, loss_conjugate, loss_value
+from loclin.engine.losses import Dual, loss_value
 from loclin.engine.rows import gather, row_buffer
 from loclin.engine.targets import sign_of
 
-_HINGE, _SQUARED_HINGE = int(Loss.HINGE), int(Loss.SQUARED_HINGE)
 # Sweeps over a block of rows whose kernel is at hand.
 SWEEPS = 3
 # The weights are as they stand, times no scale.
@@ -50,7 +50,7 @@ class Problem(NamedTuple):
     y: NDArray[np.int32]  # shape: (n,); classes 0 .. s - 1, or 1 and 0 in a binary problem
     bounds: NDArray[np.float64]  # shape: (n,); C, positive
     squares: NDArray[np.float64]  # shape: (n,); the diagonal of K, positive
-    loss: int  # a `Loss`
+    dual: Dual  # of the loss
     block: int  # rows that share a block of K
     intercepts: Intercepts
 
@@ -152,16 +152,6 @@ def to_the_front(active, first, n, settled, kept):
     return kept
 
 
-@jit
-def box_and_diagonal(loss, bound):
-    """U and D of a row with C = `bound`."""
-    if loss == _HINGE:
-        return bound, 0.0
-    if loss != _SQUARED_HINGE:
-        raise ValueError("unknown loss")
-    return math.inf, 0.5 / bound
-
-
 @inner
 def _projected(slope, c, upper):
     """Slope of the dual that the bounds leave."""
@@ -195,7 +185,7 @@ def dual_pass(problem, state, active, high, low):
     high, low : float
         Largest and smallest projected slopes of this pass.
     """
-    X, codes, y, bounds, squares, loss, block, intercepts = problem
+    X, codes, y, bounds, squares, conjugate, block, intercepts = problem
     dual, all_scores, weights = state
     W, b, g = weights
     buffer, some_codes, responses, scores, kernel, steps, before, settled = workspace(
@@ -227,7 +217,7 @@ def dual_pass(problem, state, active, high, low):
                 elif settled[i]:
                     continue
                 sign = sign_of(y[row], 0, 1)
-                upper, diagonal = box_and_diagonal(loss, bounds[row])
+                upper, diagonal = bounds[row] * conjugate.upper, conjugate.curvature / bounds[row]
                 c = sign * dual[row, 0]
                 slope = sign * of_rows[i] - 1.0 + diagonal * c
                 if sweep == 0:
@@ -303,8 +293,16 @@ def set_scores(problem, state, block):
                 all_scores[rows[i], k] = scores[i, k] + extra * g[k]
 
 
+@inner
+def conjugate_at(conjugate, a):
+    """Convex conjugate of the loss at slope -a; infinite outside its domain."""
+    if a < 0.0 or a > conjugate.upper:
+        return math.inf
+    return 0.5 * conjugate.curvature * a * a - a
+
+
 @jit
-def losses_and_gap(y, bounds, loss, dual, scores):
+def losses_and_gap(y, bounds, loss, conjugate, dual, scores):
     """Sum of weighted losses, and of what each row adds to the duality gap (Fenchel-Young).
 
     The arrays come one by one: to take a whole `Problem` apart costs a call more than a hundred
@@ -312,8 +310,11 @@ def losses_and_gap(y, bounds, loss, dual, scores):
 
     Parameters
     ----------
-    y, bounds, loss
+    y, bounds
         See `Problem`.
+    loss : int or NamedTuple
+    conjugate : Dual
+        Of the loss.
     dual, scores : ndarray of shape (n,)
         The single columns of `State`, as vectors: numba reads them faster.
     """
@@ -323,5 +324,5 @@ def losses_and_gap(y, bounds, loss, dual, scores):
         c, margin = sign * dual[i], sign * scores[i]
         value = bounds[i] * loss_value(loss, margin)
         total += value
-        gap += value + bounds[i] * loss_conjugate(loss, -c / bounds[i]) + c * margin
+        gap += value + bounds[i] * conjugate_at(conjugate, c / bounds[i]) + c * margin
     return total, gap

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numba
@@ -40,7 +41,7 @@ OPTIONS = {
 }
 
 
-def jit(function: Callable[..., Any], *, cache: bool = True) -> Any:
+def jit(function: Callable[..., Any], *, keeps: bool = True) -> Any:
     """Compile `function` on its first call, without the GIL, and keep the result on disk.
 
     It returns plain numbers and plain tuples of these, and writes arrays that it is given. To make
@@ -53,9 +54,23 @@ def jit(function: Callable[..., Any], *, cache: bool = True) -> Any:
     """
     compiled = njit(**OPTIONS | {"no_cpython_wrapper": False})(function)
     compile_beside(compiled)
-    if cache:
+    if keeps:
         keep(compiled, function)
     return compiled
+
+
+@cache
+def _in_memory(compiled: Any) -> Any:
+    return jit(compiled.py_func, keeps=False)
+
+
+def kept_for(compiled: Any, *parts: Any) -> Any:
+    """Return a compiled loop for these parts: in memory where one is of a class from elsewhere.
+
+    A cache on disk would have to find its class again in any later process.
+    """
+    ours = all(type(one).__module__.startswith(("loclin.", "builtins")) for one in parts)
+    return compiled if ours else _in_memory(compiled)
 
 
 inner = register_jitable(**OPTIONS)

@@ -1,70 +1,174 @@
-"""Convex losses of a margin: value, slope and convex conjugate, compiled scalars.
+"""Convex losses of a margin: value and slope as compiled scalars, and what each is good for.
 
 A loss is a convex, non-increasing function of the margin ``z``. A sample is well placed when its
 margin is at least 1 (hinge, squared hinge) or large (logistic).
 
-==============  ====================  =======================  ===============================
-loss            ``loss_value(z)``     ``loss_slope(z)``        ``loss_conjugate(-a)``, a >= 0
-==============  ====================  =======================  ===============================
-hinge           ``max(0, 1 - z)``     ``-1`` if z < 1 else 0   ``-a`` for a <= 1, else inf
-squared hinge   ``max(0, 1 - z)^2``   ``-2 max(0, 1 - z)``     ``-a + a^2 / 4``
-logistic        ``log(1 + exp(-z))``  ``-1 / (1 + exp(z))``    ``a log a + (1-a) log (1-a)``
-==============  ====================  =======================  ===============================
+==============  ====================  =======================
+loss            ``loss_value(z)``     ``loss_slope(z)``
+==============  ====================  =======================
+hinge           ``max(0, 1 - z)``     ``-1`` if z < 1 else 0
+squared hinge   ``max(0, 1 - z)^2``   ``-2 max(0, 1 - z)``
+logistic        ``log(1 + exp(-z))``  ``-1 / (1 + exp(z))``
+==============  ====================  =======================
+
+Compiled loops take a loss as an integer, so that one compilation serves these three; a loss of
+one's own is a NamedTuple, for whose type they are compiled anew (`Loss`).
 """
 
 from __future__ import annotations
 
 import math
-from enum import IntEnum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from loclin.engine.jit import jit
+from numba import types
+from numba.extending import overload
 
-
-class Loss(IntEnum):
-    """The losses, as the integers that compiled loops take."""
-
-    HINGE = 0
-    SQUARED_HINGE = 1
-    LOGISTIC = 2
+from loclin.engine.jit import OPTIONS, inner
 
 
-LOSSES = {loss.name.lower(): loss for loss in Loss}
+class Dual(NamedTuple):
+    """The convex conjugate of a loss: ``-a + curvature a^2 / 2`` at slope ``-a``, a in [0, upper].
 
-# Which compiled procedures a loss can serve; a new loss names its own here.
-_SERVES = {
-    Loss.HINGE: {"descent", "concave-convex", "dual", "competing dual", "partition"},
-    Loss.SQUARED_HINGE: {"descent", "dual"},
-    Loss.LOGISTIC: {"descent", "concave-convex", "partition"},
-}
+    Such a loss has a dual problem that coordinate descent solves.
+    """
 
-_HINGE, _SQUARED_HINGE = int(Loss.HINGE), int(Loss.SQUARED_HINGE)
-_N_LOSSES = len(Loss)
+    upper: float
+    curvature: float
+
+
+class Softmax(NamedTuple):
+    """The loss ``width log sum_c exp((score_c - score_y + shift [c != y]) / width)`` of classes."""
+
+    shift: float
+    width: float
+
+
+@dataclass(frozen=True, repr=False)
+class Loss:
+    """A loss, and the procedures that it can serve.
+
+    Parameters
+    ----------
+    name : str
+    compiled : int or NamedTuple
+        What compiled loops take. A NamedTuple is of a class of its own, and may hold numbers.
+    serves : frozenset of str
+        "descent", "concave-convex" (ML3), "partition" (L3M), "dual", "competing dual".
+    value, slope : callable, default=None
+        ``value(compiled, z)`` and its derivative, as Numba compiles them; at a kink, the one on
+        the flat side. Of a NamedTuple only.
+    dual : Dual, default=None
+        What "dual" needs.
+    softmax : Softmax, default=None
+        What the solver "refined" of L3M needs, whose loss is one of all classes.
+    most_step : float, default=inf
+        The most that the rows of a batch may step together, at first, over their mean squared
+        norm: less where slopes grow with the violation.
+
+    Notes
+    -----
+    Define it at the top of a module, so that processes which load a model find it.
+    """
+
+    name: str
+    compiled: Any
+    serves: frozenset[str]
+    value: Callable[[Any, float], float] | None = None
+    slope: Callable[[Any, float], float] | None = None
+    dual: Dual | None = None
+    softmax: Softmax | None = None
+    most_step: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Let compiled loops find it."""
+        _KNOWN[_key_of(self.compiled)] = self
+
+    def __repr__(self) -> str:
+        """Return its name."""
+        return f"Loss({self.name!r})"
+
+
+def _key_of(compiled: Any) -> Any:
+    return int(compiled) if isinstance(compiled, int) else type(compiled)
+
+
+_KNOWN: dict[Any, Loss] = {}
+HINGE = Loss(
+    "hinge",
+    0,
+    frozenset({"descent", "concave-convex", "dual", "competing dual", "partition"}),
+    dual=Dual(upper=1.0, curvature=0.0),
+    softmax=Softmax(shift=1.0, width=0.1),
+)
+SQUARED_HINGE = Loss(
+    "squared_hinge",
+    1,
+    frozenset({"descent", "dual"}),
+    dual=Dual(upper=math.inf, curvature=0.5),
+    most_step=0.5,
+)
+LOGISTIC = Loss(
+    "logistic",
+    2,
+    frozenset({"descent", "concave-convex", "partition"}),
+    softmax=Softmax(shift=0.0, width=1.0),
+)
+LOSSES = {loss.name: loss for loss in (HINGE, SQUARED_HINGE, LOGISTIC)}
+
+_HINGE, _SQUARED_HINGE, _N_LOSSES = HINGE.compiled, SQUARED_HINGE.compiled, len(LOSSES)
+
+
+def loss_of(given: str | Loss) -> Loss:
+    """Return the loss of that name, or the one that is given itself."""
+    return LOSSES[given] if isinstance(given, str) else given
+
+
+def known_loss(compiled: Any) -> Loss:
+    """Return the loss that compiled loops know as this."""
+    return _KNOWN[_key_of(compiled)]
 
 
 def losses_for(procedure: str) -> dict[str, Loss]:
-    """Return the losses that a procedure can take, by name.
+    """Return the losses of this package that a procedure can take, by name.
 
     Examples
     --------
     >>> sorted(losses_for("dual"))
     ['hinge', 'squared_hinge']
     """
-    return {name: loss for name, loss in LOSSES.items() if procedure in _SERVES[loss]}
+    return {name: loss for name, loss in LOSSES.items() if procedure in loss.serves}
 
 
-@jit
-def check_loss(loss):
-    """Raise where `loss` is none of those above.
+def check_loss(loss: Any) -> None:
+    """Raise where compiled loops know no such loss.
 
     Passes ask once: a loop with a raise in it is not optimised, so the scalars below do not.
     """
-    if not 0 <= loss < _N_LOSSES:
+    if _key_of(loss) not in _KNOWN:
         raise ValueError("unknown loss")
 
 
-@jit
-def loss_value(loss, z):
+def loss_value(loss: Any, z: float) -> float:
     """Return the loss of the margin `z`."""
+    own = known_loss(loss).value
+    return _value(loss, z) if own is None else own(loss, z)
+
+
+def loss_slope(loss: Any, z: float) -> float:
+    """Return the derivative of the loss at `z`; at a kink, the one on its flat side."""
+    own = known_loss(loss).slope
+    return _slope(loss, z) if own is None else own(loss, z)
+
+
+def is_hinge(loss: Any) -> bool:
+    """Tell whether it is the hinge, whose pieces are linear."""
+    return isinstance(loss, int) and loss == _HINGE
+
+
+@inner
+def _value(loss, z):
     if loss == _HINGE:
         return max(0.0, 1.0 - z)
     if loss == _SQUARED_HINGE:
@@ -72,9 +176,8 @@ def loss_value(loss, z):
     return max(0.0, -z) + math.log1p(math.exp(-abs(z)))
 
 
-@jit
-def loss_slope(loss, z):
-    """Return the derivative of the loss at `z`; at a kink, the one on its flat side."""
+@inner
+def _slope(loss, z):
     if loss == _HINGE:
         return -1.0 if z < 1.0 else 0.0
     if loss == _SQUARED_HINGE:
@@ -85,19 +188,34 @@ def loss_slope(loss, z):
     return -1.0 / (1.0 + math.exp(z))
 
 
-@jit
-def loss_conjugate(loss, s):
-    """Convex conjugate ``sup_z (s z - loss(z))``; infinite outside its domain."""
-    a = -s
-    if a < 0.0 or (loss != _SQUARED_HINGE and a > 1.0):
-        return math.inf
-    if loss == _HINGE:
-        return -a
-    if loss == _SQUARED_HINGE:
-        return 0.25 * a * a - a
-    entropy = 0.0
-    if a > 0.0:
-        entropy += a * math.log(a)
-    if a < 1.0:
-        entropy += (1.0 - a) * math.log1p(-a)
-    return entropy
+@overload(check_loss, jit_options=OPTIONS)
+def _check_loss(loss):
+    if not isinstance(loss, types.Integer):
+        return lambda loss: None
+
+    def check(loss):
+        if not 0 <= loss < _N_LOSSES:
+            raise ValueError("unknown loss")
+
+    return check
+
+
+@overload(loss_value, jit_options=OPTIONS)
+def _loss_value(loss, z):
+    if isinstance(loss, types.Integer):
+        return lambda loss, z: _value(loss, z)
+    return _KNOWN[loss.instance_class].value
+
+
+@overload(loss_slope, jit_options=OPTIONS)
+def _loss_slope(loss, z):
+    if isinstance(loss, types.Integer):
+        return lambda loss, z: _slope(loss, z)
+    return _KNOWN[loss.instance_class].slope
+
+
+@overload(is_hinge, jit_options=OPTIONS)
+def _is_hinge(loss):
+    if isinstance(loss, types.Integer):
+        return lambda loss: loss == _HINGE
+    return lambda loss: False

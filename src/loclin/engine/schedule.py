@@ -18,12 +18,12 @@ def auto_alpha(mean_squared_norm: float, n_samples: float) -> float:
 
 
 def stable_eta0(eta0: float, loss: Loss, batch_size: int) -> float:
-    """Return eta0, or less for the squared hinge.
+    """Return eta0, or less where slopes grow with the violation.
 
-    Its slope grows with the violation, and a batch takes the steps of all its rows at once: they
-    must not carry a batch of similar rows past the margin.
+    A batch takes the steps of all its rows at once: they must not carry a batch of similar rows
+    past the margin.
     """
-    return min(eta0, 0.5 / batch_size) if loss is Loss.SQUARED_HINGE else eta0
+    return min(eta0, loss.most_step / batch_size)
 
 
 def step_offset(alpha: float, mean_squared_norm: float, eta0: float) -> float:

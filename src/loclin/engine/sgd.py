@@ -22,12 +22,13 @@ from loclin.engine.coders import Coder, Given
 from loclin.engine.codes import squared_norms
 from loclin.engine.data import Floats, Labels, Matrix, Rows
 from loclin.engine.iterates import Progress
-from loclin.engine.losses import Loss
+from loclin.engine.jit import kept_for
+from loclin.engine.losses import known_loss
 from loclin.engine.procedure import Descent
 from loclin.engine.rounds import Rounds
 from loclin.engine.rows import compiled_form
 from loclin.engine.schedule import stable_eta0, step_offset
-from loclin.engine.sgd_pass import PassSettings, sgd_pass, sgd_pass_in_memory
+from loclin.engine.sgd_pass import PassSettings, sgd_pass
 from loclin.engine.streams import Stream
 
 # Rows that are coded at once, where all need not be.
@@ -89,7 +90,7 @@ class SGD(AveragedWeights):
 
     def count_steps(self, mean_squared_norm: float, eta0: float) -> None:
         """Count steps as taken, so that the first is eta0 over the mean squared norm, or less."""
-        eta0 = stable_eta0(eta0, Loss(self.settings.loss), self.settings.batch_size)
+        eta0 = stable_eta0(eta0, known_loss(self.settings.loss), self.settings.batch_size)
         self.t = step_offset(self.settings.alpha, mean_squared_norm, eta0)
 
     def iterate(
@@ -121,8 +122,7 @@ class SGD(AveragedWeights):
         coder = self.coder.begin_pass(Z, settings.batch_size, moves=moves, average=average)
         sums, begun = self.begin_pass(average)
         order = rng.permutation(np.arange(len(y), dtype=np.int32))
-        ours = type(coder).__module__.startswith("loclin.")
-        run = sgd_pass if ours else sgd_pass_in_memory
+        run = kept_for(sgd_pass, coder, settings.loss)
         ended, total_loss = run(
             compiled_form(X), coder, y, row_weights, order, self.weights, sums, begun, settings
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class PassSettings(NamedTuple):
     """
 
     alpha: float
-    loss: int
+    loss: Any  # int or NamedTuple
     batch_size: int
     competing: bool
     intercepts: Intercepts
@@ -135,7 +135,3 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
         progress = averaged(weights, sums, progress, n)
         average_coder(coder, n)
     return multiplied_out(weights, progress), total_loss
-
-
-# A coder from elsewhere: a cache on disk would have to find its class again in any later process.
-sgd_pass_in_memory = jit(sgd_pass.py_func, cache=False)

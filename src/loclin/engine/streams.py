@@ -9,7 +9,7 @@ import numpy as np
 
 from loclin.engine.averaging import AveragedWeights, DescentModels
 from loclin.engine.data import Floats, Matrix, is_sparse
-from loclin.engine.losses import Loss
+from loclin.engine.losses import known_loss
 from loclin.engine.procedure import Change, StreamProcedure
 from loclin.engine.rows import as_models
 from loclin.engine.schedule import auto_alpha, stable_eta0, step_offset
@@ -108,7 +108,7 @@ class Stream(StreamProcedure):
         else:
             alpha, passed = alpha or auto_alpha(mean, self.n_seen), 0
         settings = solver.settings._replace(alpha=alpha)
-        eta0 = stable_eta0(_STREAM_ETA0, Loss(settings.loss), settings.batch_size)
+        eta0 = stable_eta0(_STREAM_ETA0, known_loss(settings.loss), settings.batch_size)
         solver.t = passed + self.n_seen - n + step_offset(alpha, mean + constant, eta0)
         solver.settings = settings
         solver.forget_average()

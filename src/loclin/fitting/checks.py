@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from loclin.engine.data import check_indices, is_sparse
+from loclin.engine.losses import Loss, losses_for
 
 # One chunk of larger features would flatten what a stream has learned from those before.
 _MOST_GROWTH = 1e6
@@ -168,6 +169,18 @@ def check_weights(sample_weight: Any, n_samples: int, *, some: bool = True) -> N
     if some and not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
     return weights
+
+
+def check_loss_for(procedure: str, loss: Any, *, hint: str = "") -> None:
+    """Raise where a loss is neither one of the names, nor one of one's own, that may be taken."""
+    if isinstance(loss, Loss):
+        if procedure not in loss.serves:
+            raise ValueError(
+                f"loss={loss.name!r} does not serve the {procedure}{hint}: it says that it serves "
+                f"{sorted(loss.serves)}."
+            )
+    else:
+        check_option("loss", loss, losses_for(procedure), hint=hint)
 
 
 def check_shared_parameters(recipe: Any) -> None:

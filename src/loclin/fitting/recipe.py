@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Rows
-from loclin.engine.losses import LOSSES
+from loclin.engine.losses import Loss, loss_of
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.rounds import AS_PASS, Rounds
 from loclin.engine.schedule import auto_alpha
@@ -161,7 +161,7 @@ class Recipe(Known, ABC):
     Parameters that a model's constructor has not keep these defaults.
     """
 
-    loss: str = "hinge"
+    loss: str | Loss = "hinge"
     alpha: float | str = "auto"
     metric: str | int | None = None
     pieces: str | int | None = None
@@ -275,7 +275,7 @@ class Recipe(Known, ABC):
         competing: bool = False, penalize_intercept: bool = True,
     ) -> PassSettings:  # fmt: skip
         """Return what a pass of the descent needs to know, of so many rows."""
-        loss, batch_size = int(LOSSES[self.loss]), self.rows_of_batch(n_samples)
+        loss, batch_size = loss_of(self.loss).compiled, self.rows_of_batch(n_samples)
         return PassSettings(alpha, loss, batch_size, competing, intercepts, penalize_intercept)
 
     # How a fit begins.

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.engine.losses import losses_for
 from loclin.engine.scores import regions_of
 from loclin.fitting.atomic import snapshot
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.checks import check_loss_for, check_number, check_option
 from loclin.fitting.pieces import names_of
 from loclin.fitting.strength import check_strength
 from loclin.l3m.models import ConvexModels, OnlineModels, PartitionedModels, RegionalModels
@@ -223,7 +222,7 @@ class L3MClassifier(LocallyLinearClassifier):
             hint = 'or "auto" or None'
             check_number("n_regions", self.n_regions, Integral, low=2, open_high=True, hint=hint)
         check_option("solver", self.solver, RESTARTS)
-        check_option("loss", self.loss, losses_for("partition"))
+        check_loss_for("partition", self.loss)
         check_strength("alpha", self.alpha)
         hint = "without a margin the optimum is one classifier"
         check_number("margin", self.margin, low=0, open_low=True, open_high=True, hint=hint)

@@ -24,7 +24,7 @@ from scipy import sparse
 from scipy.optimize import Bounds
 
 from loclin.engine.data import Rows
-from loclin.engine.losses import Loss, losses_for
+from loclin.engine.losses import Loss
 from loclin.engine.procedure import Procedure
 from loclin.engine.scores import local_products, regional_scores, winners
 from loclin.engine.threads import side_by_side
@@ -70,14 +70,14 @@ class Problem:
     n_regions, n_scorers : int
     alpha, margin : float
     loss : Loss
-        Hinge or logistic.
+        One that serves partitions.
     """
 
     def __init__(
         self, rows: Rows, n_regions: int, n_scorers: int, alpha: float, margin: float, loss: Loss
     ) -> None:
-        if loss not in losses_for("partition").values():
-            raise ValueError(f"the surrogate of {loss!r} is not known")
+        if "partition" not in loss.serves:
+            raise ValueError(f"the surrogate of {loss.name!r} is not known")
         self.rows = rows
         self.X, self.y = rows.X, rows.y
         self.is_sparse: bool = sparse.issparse(rows.X)
@@ -111,7 +111,7 @@ class Problem:
                 self.n_regions,
                 self.n_scorers,
                 mu,
-                int(self.loss),
+                self.loss.compiled,
                 A,
                 constants,
             )

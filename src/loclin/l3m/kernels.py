@@ -6,19 +6,56 @@ Scores of a row are (r s + r): region by region those of its s scorers, then the
 import math
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
-from loclin.engine.jit import inner, jit
-from loclin.engine.losses import Loss, loss_slope, loss_value
+from loclin.engine.jit import OPTIONS, inner, jit
+from loclin.engine.losses import LOGISTIC, is_hinge, known_loss, loss_slope, loss_value
 from loclin.engine.targets import sign_of
 
-HINGE, LOGISTIC = int(Loss.HINGE), int(Loss.LOGISTIC)
+_LOGISTIC = LOGISTIC.compiled  # as a constant, so that no row asks which of the two it is
 
 
-@jit
-def check_loss(loss):
-    """Raise where the loss is neither hinge nor logistic, so that no row needs to ask."""
-    if loss != HINGE and loss != LOGISTIC:
+def check_partition_loss(loss):
+    """Raise where the loss does not serve partitions, so that no row needs to ask."""
+    if "partition" not in known_loss(loss).serves:
         raise ValueError("the loss is neither hinge nor logistic")
+
+
+def smooth_value(loss, z):
+    """Value of a loss that is not the hinge."""
+    return loss_value(loss, z)
+
+
+def smooth_slope(loss, z):
+    """Slope of a loss that is not the hinge."""
+    return loss_slope(loss, z)
+
+
+@overload(check_partition_loss, jit_options=OPTIONS)
+def _check_partition_loss(loss):
+    if not isinstance(loss, types.Integer):
+        return lambda loss: None
+
+    def check(loss):
+        if not is_hinge(loss) and loss != _LOGISTIC:
+            raise ValueError("the loss is neither hinge nor logistic")
+
+    return check
+
+
+@overload(smooth_value, jit_options=OPTIONS)
+def _smooth_value(loss, z):
+    if isinstance(loss, types.Integer):
+        return lambda loss, z: loss_value(_LOGISTIC, z)
+    return lambda loss, z: loss_value(loss, z)
+
+
+@overload(smooth_slope, jit_options=OPTIONS)
+def _smooth_slope(loss, z):
+    if isinstance(loss, types.Integer):
+        return lambda loss, z: loss_slope(_LOGISTIC, z)
+    return lambda loss, z: loss_slope(loss, z)
 
 
 @jit
@@ -40,8 +77,8 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
         Regions and scorers.
     mu : float
         Above 0.
-    loss : int
-        Hinge or logistic.
+    loss : int or NamedTuple
+        One that serves partitions.
     A : ndarray of shape (n, r s + r)
         Overwritten by the gradient: the sum of p q' of each score.
     constants : ndarray of shape (n, r s + r) or (0, 0)
@@ -51,7 +88,7 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
     -------
     total : float
     """
-    check_loss(loss)
+    check_partition_loss(loss)
     gates, keeps = r * s, constants.shape[0] > 0
     u, v = np.empty(r), np.empty(r)
     joint = np.empty((1, r))
@@ -91,14 +128,14 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
 
 @inner
 def _piece(loss, z):
-    """Value of a piece at z: the hinge without its flat part, or the logistic loss."""
-    return 1.0 - z if loss == HINGE else loss_value(LOGISTIC, z)
+    """Value of a piece at z: the hinge without its flat part, or the whole of another loss."""
+    return 1.0 - z if is_hinge(loss) else smooth_value(loss, z)
 
 
 @inner
 def _piece_slope(loss, z):
     """Slope of a piece at z."""
-    return -1.0 if loss == HINGE else loss_slope(LOGISTIC, z)
+    return -1.0 if is_hinge(loss) else smooth_slope(loss, z)
 
 
 @inner
@@ -124,7 +161,7 @@ def _exponents_of_scorers(Z, i, first, s, label, mu, loss, A):
     -------
     top : float
     """
-    top = 0.0 if loss == HINGE else -math.inf
+    top = 0.0 if is_hinge(loss) else -math.inf
     for c in range(np.uint64(first), np.uint64(first + s)):
         A[i, c] = _piece(loss, -Z[i, c])
     right = first + (label if s > 1 else 0)
@@ -159,7 +196,7 @@ def _exponents_of_gates(Z, i, gates, k, mu, loss, by_gates):
     top : float
     """
     r = by_gates.shape[0]
-    top = 0.0 if loss == HINGE else -math.inf
+    top = 0.0 if is_hinge(loss) else -math.inf
     for j in range(r):
         by_gates[k, j] = _piece(loss, -Z[i, gates + j] if j == k else Z[i, gates + j])
         top = max(top, by_gates[k, j])
@@ -175,7 +212,7 @@ def _normalize(values, i, first, size, flat, loss):
 
     It is at least 1, that of the largest; rounding must not lose it.
     """
-    mass = max(1.0, _sum(values, i, first, size) + (flat if loss == HINGE else 0.0))
+    mass = max(1.0, _sum(values, i, first, size) + (flat if is_hinge(loss) else 0.0))
     by_mass = 1 / mass
     for c in range(np.uint64(first), np.uint64(first + size)):
         values[i, c] *= by_mass

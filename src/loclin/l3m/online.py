@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from loclin.engine.data import Rows, mean_squared_norm
-from loclin.engine.losses import Loss
+from loclin.engine.jit import kept_for
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.rows import as_models, compiled_form, weights_for
 from loclin.engine.schedule import auto_alpha
@@ -33,7 +33,7 @@ class Settings(NamedTuple):
     n_regions: Annotated[int, Size("m")]
     n_scorers: Annotated[int, Size("s")]
     margin: float
-    loss: Loss
+    loss: Any  # int or NamedTuple
 
 
 class OnlineRun:
@@ -75,8 +75,8 @@ class OnlineRun:
         """Pass over the rows; return the mean surrogate that they met."""
         if sparse.issparse(rows.X) != self.is_sparse:
             self._change_layout()
-        program = Program(int(self.settings.loss), alpha, self.settings.margin, rate)
-        progress, total = online_pass(
+        program = Program(self.settings.loss, alpha, self.settings.margin, rate)
+        progress, total = kept_for(online_pass, program.loss)(
             compiled_form(rows.X),
             rows.y,
             rows.weights,

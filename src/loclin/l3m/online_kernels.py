@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loclin.engine.jit import inner, jit
-from loclin.engine.losses import loss_slope, loss_value
+from loclin.engine.losses import HINGE, is_hinge, loss_slope, loss_value
 from loclin.engine.rows import (
     SMALLEST_SCALE,
     add_outer,
@@ -20,9 +20,11 @@ from loclin.engine.rows import (
 )
 from loclin.engine.shapes import Shape
 from loclin.engine.targets import sign_of
-from loclin.l3m.kernels import HINGE, LOGISTIC, check_loss
+from loclin.l3m.kernels import check_partition_loss, smooth_slope, smooth_value
 
 _MEMORY = 1000.0  # rows, of weight 1, that the running error remembers
+
+_HINGE = HINGE.compiled
 
 
 class Functions(NamedTuple):
@@ -50,7 +52,7 @@ class Progress(NamedTuple):
 class Program(NamedTuple):
     """The problem that a pass descends on, and its step."""
 
-    loss: int
+    loss: Any  # int or NamedTuple
     alpha: float
     margin: float
     rate: float  # row t has step rate / sqrt(t)
@@ -81,7 +83,7 @@ def online_pass(X, y, weights, order, points, functions, progress, program):
     total : float
         Sum of the surrogates that the rows met.
     """
-    check_loss(program.loss)
+    check_partition_loss(program.loss)
     F, f, G, g = functions
     t, error, weight = progress
     loss, dtype = program.loss, f.dtype.type
@@ -135,14 +137,14 @@ def online_pass(X, y, weights, order, points, functions, progress, program):
 
 @inner
 def _value(loss, z):
-    """Loss of the margin z, hinge or logistic."""
-    return loss_value(HINGE, z) if loss == HINGE else loss_value(LOGISTIC, z)
+    """Loss of the margin z."""
+    return loss_value(_HINGE, z) if is_hinge(loss) else smooth_value(loss, z)
 
 
 @inner
 def _slope(loss, z):
     """Its derivative."""
-    return loss_slope(HINGE, z) if loss == HINGE else loss_slope(LOGISTIC, z)
+    return loss_slope(_HINGE, z) if is_hinge(loss) else smooth_slope(loss, z)
 
 
 @inner

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from loclin.anchors import clipped
 from loclin.engine.data import Matrix, Rows, mean_squared_norm
-from loclin.engine.losses import LOSSES
+from loclin.engine.losses import loss_of
 from loclin.engine.procedure import Procedure
 from loclin.engine.threads import threads_for
 from loclin.fitting.recipe import Before, Recipe, Trial
@@ -110,7 +110,7 @@ class L3MRecipe(Recipe):
 
     def _start_convex(self, rows: Rows, rng: np.random.Generator, alpha: float) -> ConvexFit:
         n_regions = self._n_regions(rows, rng, alpha)
-        margin, loss = float(self.margin), LOSSES[self.loss]
+        margin, loss = float(self.margin), loss_of(self.loss)
         problem = Problem(rows, n_regions, self.n_scorers, alpha, margin, loss)
         return ConvexFit(problem, self._n_restarts, rng, self.n_jobs, self.tol)
 
@@ -148,7 +148,7 @@ class L3MRecipe(Recipe):
 
     def _annealing(self, alpha: float, columns: NDArray[np.intp] | None) -> partial[Annealing]:
         """Return what makes the descent over some of the rows, for a number of regions."""
-        loss = LOSSES[self.loss]
+        loss = loss_of(self.loss)
         return partial(Annealing, n_scorers=self.n_scorers, alpha=alpha, loss=loss, columns=columns)
 
     def _best_partition(self, rows: Rows, rng: np.random.Generator, alpha: float) -> Vector:
@@ -173,5 +173,7 @@ class L3MRecipe(Recipe):
             yield [draw_partition(X, r, own) for own in rng.spawn(self._n_restarts)]
 
     def _runs(self, rows: Rows, rng: np.random.Generator, n_regions: int) -> list[OnlineRun]:
-        settings = Settings(n_regions, self.n_scorers, float(self.margin), LOSSES[self.loss])
+        settings = Settings(
+            n_regions, self.n_scorers, float(self.margin), loss_of(self.loss).compiled
+        )
         return [OnlineRun(rows, settings, own) for own in rng.spawn(self._n_restarts)]

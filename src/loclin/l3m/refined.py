@@ -39,13 +39,6 @@ class Stage(NamedTuple):
     trust: float
 
 
-class Softmax(NamedTuple):
-    """The loss of a region's classifier, see `soft_rows`."""
-
-    shift: float
-    width: float
-
-
 # The rounds; then the partition is hard.
 SCHEDULE = (
     Stage(1.0, 1.0),
@@ -63,7 +56,6 @@ _SMALL = 0.1  # ... or of this, where it is smaller
 _TOL = 1e-6  # of the gradient
 _LEAST_FALL = 1e-5  # of the objective in a pass
 _PARTITION = 10.0  # weight of the partition's penalty
-_LOSSES = {Loss.LOGISTIC: Softmax(0.0, 1.0), Loss.HINGE: Softmax(1.0, 0.1)}
 
 
 class Annealing:
@@ -75,7 +67,7 @@ class Annealing:
     n_regions, n_scorers : int
     alpha : float
     loss : Loss
-        Hinge or logistic.
+        With a `softmax`.
     columns : ndarray of int or None
         Features that count; None stands for all.
     """
@@ -90,7 +82,9 @@ class Annealing:
         columns: NDArray[np.intp] | None = None,
     ) -> None:
         self.rows = rows
-        self.alpha, self.loss = alpha, _LOSSES[loss]
+        if loss.softmax is None:
+            raise ValueError(f"loss={loss.name!r} has no softmax, which solver='refined' needs.")
+        self.alpha, self.loss = alpha, loss.softmax
         self.weights = rows.weights / rows.weights.sum(dtype=np.float64)
         mean = np.asarray(self.weights @ rows.X, np.float64).reshape(1, -1)
         self.outputs = Outputs(rows.X, n_regions, n_scorers, mean, columns=columns)

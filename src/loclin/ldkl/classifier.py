@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from loclin.engine.data import Floats
-from loclin.engine.losses import losses_for
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.checks import check_loss_for, check_number
 from loclin.fitting.strength import check_strength
 from loclin.ldkl.recipe import LDKLRecipe
 from loclin.ldkl.tree import TreeModels
@@ -224,7 +223,7 @@ class LDKLClassifier(LocallyLinearClassifier):
         check_number("annealing", self.annealing, low=0, open_low=True, open_high=True)
         check_number("tree_lr", self.tree_lr, low=0, open_high=True)
         check_number("tree_penalty", self.tree_penalty, low=0, open_high=True)
-        check_option("loss", self.loss, losses_for("descent"))
+        check_loss_for("descent", self.loss)
         check_strength("alpha", self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
 

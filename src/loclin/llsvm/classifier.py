@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.engine.losses import losses_for
+from loclin.engine.losses import loss_of, losses_for
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_number, check_option
+from loclin.fitting.checks import check_flag, check_loss_for, check_number, check_option
 from loclin.fitting.encode import (
     belongs_to_classes,
     check_coding,
@@ -276,7 +276,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         check_option("solver", self.solver, {"dual_cd", "sgd"})
         check_option("weights", self.weights, {"linear", "constant"})
         check_option("bias", self.bias, {"local", "global", "both"})
-        check_option("loss", self.loss, losses_for("descent"))
+        check_loss_for("descent", self.loss)
         check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
         check_strength("alpha", self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
@@ -286,8 +286,9 @@ class LLSVMClassifier(LocallyLinearClassifier):
 
     def _check_dual(self) -> None:
         competing = self.multi_class == "crammer_singer"
-        losses = losses_for("competing dual" if competing else "dual")
-        if self.loss not in losses:
+        procedure = "competing dual" if competing else "dual"
+        losses = losses_for(procedure)
+        if procedure not in loss_of(self.loss).serves:
             raise ValueError(
                 f"loss={self.loss!r} with multi_class={self.multi_class!r} needs solver='sgd'; "
                 f"solver='dual_cd' takes one of {sorted(losses)}."

@@ -13,7 +13,7 @@ from loclin.codings import SoftAssignmentCoding
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualFit, dual_problems
-from loclin.engine.losses import LOSSES
+from loclin.engine.losses import loss_of
 from loclin.engine.prediction import in_metric
 from loclin.engine.procedure import Procedure
 from loclin.engine.rounds import Rounds
@@ -100,7 +100,7 @@ class LLSVMRecipe(Recipe):
         before: Before | None,
     ) -> DualFit:  # fmt: skip
         problems = dual_problems(
-            rows, codes, alpha, LOSSES[self.loss], self._n_scorers_of(coding),
+            rows, codes, alpha, loss_of(self.loss), self._n_scorers_of(coding),
             competing=self._competes, intercepts=self._intercepts,
             starts=None if before is None else before.kept,
         )  # fmt: skip

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from loclin.engine.data import Floats
-from loclin.engine.losses import losses_for
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.checks import check_loss_for, check_number, check_option
 from loclin.fitting.strength import check_strength
 from loclin.lmkl.gates import (
     AlternatedModels,
@@ -209,8 +208,8 @@ class LMKLClassifier(LocallyLinearClassifier):
         check_option("solver", self.solver, {"sgd", "alternating"})
         check_option("bias", self.bias, {"local", "global"})
         check_number("gate_lr", self.gate_lr, low=0, open_high=True)
-        losses = losses_for("descent" if self.solver == "sgd" else "dual")
-        check_option("loss", self.loss, losses, hint=f" with solver={self.solver!r}")
+        procedure = "descent" if self.solver == "sgd" else "dual"
+        check_loss_for(procedure, self.loss, hint=f" with solver={self.solver!r}")
         check_strength("alpha", self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
 

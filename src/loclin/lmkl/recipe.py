@@ -11,7 +11,7 @@ from loclin.anchors import auto_bandwidth, distinct_centres
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Rows, mean_squared_norm
 from loclin.engine.dual import DualFit, dual_problems
-from loclin.engine.losses import LOSSES
+from loclin.engine.losses import loss_of
 from loclin.engine.procedure import Procedure
 from loclin.engine.sgd import SGDStream, mean_squared_feature_norm
 from loclin.fitting.descent import learning_fit, learning_stream
@@ -49,7 +49,7 @@ class LMKLRecipe(Recipe):
 
         def solve(codes: Floats, duals: Any) -> DualFit:
             problems = dual_problems(
-                rows, codes, alpha, LOSSES[self.loss], self.n_scorers, competing=False,
+                rows, codes, alpha, loss_of(self.loss), self.n_scorers, competing=False,
                 intercepts=self._intercepts, starts=duals,
             )  # fmt: skip
             return solved(DualFit(problems, self.tol, rng))

@@ -20,6 +20,7 @@ import numpy as np
 from loclin.engine.averaging import WEIGHT_UNITS, AveragedWeights, DescentModels
 from loclin.engine.data import Floats, Labels, Matrix
 from loclin.engine.iterates import Progress
+from loclin.engine.jit import kept_for
 from loclin.engine.losses import loss_value
 from loclin.engine.procedure import Predictor
 from loclin.engine.rows import compiled_form
@@ -56,7 +57,7 @@ class CCCPSettings(NamedTuple):
     alpha: float
     n_models: Annotated[int, Size("m")]
     p: float
-    loss: int
+    loss: Any
     batch_size: int
     penalize_intercept: bool
     revive: bool
@@ -157,7 +158,7 @@ class CCCP(AveragedWeights):
     ) -> float:  # fmt: skip
         sums, begun = self.begin_pass(average)
         order = rng.permutation(np.arange(len(y), dtype=np.int32))
-        ended, total_loss = cccp_pass(
+        ended, total_loss = kept_for(cccp_pass, self.settings.loss)(
             compiled_form(X), y, weights, order, codes, self.weights, sums, begun,
             self.settings.of_pass(start),
         )  # fmt: skip

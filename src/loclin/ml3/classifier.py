@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from loclin.engine.losses import losses_for
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_number, check_option
+from loclin.fitting.checks import check_flag, check_loss_for, check_number
 from loclin.fitting.encode import check_coding
 from loclin.fitting.strength import check_strength
 from loclin.ml3.cccp import PooledModels
@@ -272,7 +271,7 @@ class ML3Classifier(LocallyLinearClassifier):
             check_number("n_models", self.n_models, Integral, low=1, hint="or None")
         check_number("p", self.p, low=1, hint="1 lets one model act, inf all positive ones")
         check_strength("alpha", self.alpha)
-        check_option("loss", self.loss, losses_for("concave-convex"))
+        check_loss_for("concave-convex", self.loss)
         check_coding("init", self.init, {"random", "kmeans"})
         check_number("eta0", self.eta0, low=0, open_low=True, hint="inf is the paper's")
         check_number("s0", self.s0, low=0, open_low=True, open_high=True)

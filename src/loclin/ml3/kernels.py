@@ -6,7 +6,7 @@ Local models are numbered class by class: models k * m .. k * m + m - 1 belong t
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +111,7 @@ class PassSettings(NamedTuple):
 
     alpha: float
     q: float
-    loss: int
+    loss: Any  # int or NamedTuple
     radius: float
     batch_size: int
     start: bool

@@ -11,7 +11,7 @@ import numpy as np
 from loclin.anchors import distinct_centres
 from loclin.engine.averaging import check_n_models
 from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
-from loclin.engine.losses import LOSSES
+from loclin.engine.losses import loss_of
 from loclin.engine.rounds import Rounds
 from loclin.engine.schedule import step_offset
 from loclin.fitting.encode import encode, fitted_coding, seen_by
@@ -93,7 +93,7 @@ class ML3Recipe(Recipe):
             alpha=alpha,
             n_models=n_models,
             p=float(self.p),
-            loss=int(LOSSES[self.loss]),
+            loss=loss_of(self.loss).compiled,
             batch_size=self.rows_of_batch(n_samples),
             penalize_intercept=bool(self.penalize_intercept),
             revive=bool(self.revive),

@@ -10,9 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from loclin.anchors import check_anchors
 from loclin.engine.data import Floats
-from loclin.engine.losses import losses_for
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_number, check_option
+from loclin.fitting.checks import check_flag, check_loss_for, check_number, check_option
 from loclin.fitting.strength import check_strength
 from loclin.sapl.anchors import (
     AnchoredModels,
@@ -288,7 +287,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         check_anchors("anchors", self.anchors)
         check_number("anchor_lr", self.anchor_lr, low=0, high=1e10)
         check_option("weights", self.weights, {"linear", "constant"})
-        check_option("loss", self.loss, losses_for("descent"))
+        check_loss_for("descent", self.loss)
         check_strength("alpha", self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
         check_flag("share_anchors", self.share_anchors)

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from loclin.engine.data import Floats, Matrix, Rows
+from loclin.engine.jit import kept_for
 from loclin.engine.neighbors import soft_assignment
 from loclin.engine.prediction import codes_by
 from loclin.engine.scores import coded_scores
@@ -80,7 +81,9 @@ def losses_and_codes(
     codes = codes_by(soft_assignment(models.anchors, coder.n_neighbors, bandwidth), rows.X)
     scores = coded_scores(view(rows.X), codes, models.local_coef, models.local_intercept)
     out = np.empty(len(rows.y))
-    row_losses(np.ascontiguousarray(scores), rows.y, solver.settings.loss, out)
+    kept_for(row_losses, solver.settings.loss)(
+        np.ascontiguousarray(scores), rows.y, solver.settings.loss, out
+    )
     return out, codes
 
 
