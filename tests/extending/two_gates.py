@@ -30,7 +30,7 @@ from loclin.engine.data import Rows
 from loclin.engine.jit import OPTIONS
 from loclin.engine.losses import losses_for
 from loclin.engine.prediction import codes_by
-from loclin.engine.procedure import LocalModels, Predictor
+from loclin.engine.procedure import LocalModels, Part, Predictor
 from loclin.engine.rows import add_outer, compiled_form, gather, row_buffer, score
 from loclin.engine.sgd import SGD, SGDFit, SGDStream
 from loclin.engine.shapes import Shape
@@ -135,7 +135,6 @@ class GatedModels(DescentModels, Predictor):
 class LearnedGate(Coder):
     """The gate on its way."""
 
-    learned = ("v", "c")
     v: Annotated[NDArray[Any], Shape("1 d", looped=True)]
     c: Annotated[NDArray[Any], Shape("1", looped=True)]
     sum_v: Annotated[NDArray[Any], Shape("1 d", looped=True)]
@@ -148,6 +147,9 @@ class LearnedGate(Coder):
 
     def codes(self, Z: Any) -> sparse.csr_matrix:
         return sparse.csr_matrix(codes_by(shares_of(self.v[0], self.c[0]), Z))
+
+    def learned(self) -> list[Part]:
+        return [Part("gate", self.v, power=1), Part("constant", self.c, of="gate")]
 
     def begin_pass(self, Z: Any, batch_size: int, *, moves: bool, average: bool) -> Gate:
         codes = room_for_codes(Z, batch_size, 2, Z.dtype)

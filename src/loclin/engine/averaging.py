@@ -10,11 +10,9 @@ import numpy as np
 
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.iterates import Progress, Weights
-from loclin.engine.procedure import LocalModels
+from loclin.engine.procedure import LocalModels, Part
 from loclin.engine.rows import as_models, weights_for
 from loclin.engine.shapes import Size, Within
-
-WEIGHT_UNITS = 1, 0, 0  # of `Weights`: powers of the features' unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +68,23 @@ class AveragedWeights(ABC):
     def current(self) -> tuple[Floats, ...]:
         """Mean of the iterates since averaging began, or the last one where it has not."""
 
-    @abstractmethod
-    def moving(self) -> list[tuple[Floats, int]]:
-        """Return what `current` gives the mean of, with its power of the features' unit."""
+    def parts(self, iterate: tuple[Floats, ...] | None = None) -> list[Part]:
+        """Return what it learns, beside what `current` gave of it.
+
+        Parameters
+        ----------
+        iterate : tuple of ndarray or None
+            In the order of `current`.
+        """
+        W, b, g = self.weights
+        means: Any = (None,) * 3 if iterate is None else iterate[:3]
+        as_fields = as_models(W, self.is_sparse, self.n_models)
+        mean = None if iterate is None else as_models(means[0], self.is_sparse, self.n_models)
+        return [
+            Part("coef", as_fields, mean, power=1),
+            Part("intercept", b, means[1], of="coef"),
+            Part("extra", g, means[2]),
+        ]
 
     @abstractmethod
     def fitted(self, t: int, *iterate: Floats) -> DescentModels:

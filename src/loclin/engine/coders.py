@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from loclin.engine.averaging import DescentModels
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.jit import OPTIONS
+from loclin.engine.procedure import Part
 from loclin.engine.rows import compiled_form
 
 
@@ -120,12 +121,6 @@ class Coder(ABC):
     n_at_rest: int = 0
     """Passes over the rows before the first one that moves it."""
 
-    learned: ClassVar[tuple[str, ...]] = ()
-    """Attributes that it learns, in the order of `current`."""
-
-    moving: ClassVar[tuple[tuple[str, int], ...]] = ()
-    """These, with their power of the features' unit; only where the units of a stream may move."""
-
     pace: float = 1.0
     """Rows that each row counts as, as far as falling steps go."""
 
@@ -135,6 +130,14 @@ class Coder(ABC):
     @abstractmethod
     def codes(self, Z: Matrix) -> Matrix:
         """Codes of rows: ndarray (n, m) or (n, s, m), or CSR (n, m)."""
+
+    def learned(self) -> list[Part]:
+        """Return what it learns, in the order of `current`."""
+        return []
+
+    def sums(self) -> list[Part]:
+        """Return what it adds up over rows."""
+        return []
 
     @abstractmethod
     def begin_pass(self, Z: Matrix, batch_size: int, *, moves: bool, average: bool) -> Any:

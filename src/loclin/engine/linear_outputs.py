@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from loclin.engine.coders import Coder, average_coder, code_places, move_coder
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.jit import OPTIONS, inner
+from loclin.engine.procedure import Part
 from loclin.engine.rows import add_outer, compiled_form, gather, is_dense, score
 from loclin.engine.shapes import Shape
 
@@ -177,8 +178,6 @@ class LearnedOutputs(Coder):
     """
 
     scores_all_models = False
-    learned = ("U", "c")
-    moving = (("U", 1), ("c", 0))
     U: Annotated[Floats, Shape("o d", looped=True)]
     c: Annotated[Floats, Shape("o", looped=True)]
     history: Annotated[Floats, Shape("o", np.float64, looped=True)]
@@ -200,6 +199,14 @@ class LearnedOutputs(Coder):
     @abstractmethod
     def codes(self, Z: Matrix) -> Matrix:
         """Codes of rows."""
+
+    def learned(self) -> list[Part]:
+        """Return the outputs."""
+        return [Part("outputs", self.U, power=1), Part("constants", self.c, of="outputs")]
+
+    def sums(self) -> list[Part]:
+        """Return the sums of squared gradients."""
+        return [Part("history", self.history, adds_up=True)]
 
     def outputs(self, Z: Matrix, batch_size: int, average: bool, first: int = 0) -> MovingOutputs:
         """Return the outputs as a pass over these rows takes them; those before `first` rest."""

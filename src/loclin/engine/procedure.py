@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -27,6 +27,31 @@ class Change(NamedTuple):
 
     of_field: Callable[[Any, int], Any]
     added: Callable[[Floats], Floats] | None = None
+
+
+class Part(NamedTuple):
+    """An array that a stream learns, as the last step left it: learning changes it in place.
+
+    Parameters
+    ----------
+    name : str
+    value : ndarray
+    mean : ndarray or None
+        Running mean of its iterates, which is what is predicted by; None where there is none.
+    power : int
+        Of the features' unit, as in `FittedModel.units`.
+    of : str or None
+        The part that has the coefficients of the functions whose constants these are.
+    adds_up : bool
+        Whether it is a sum over the rows, such as that of squared gradients.
+    """
+
+    name: str
+    value: Any
+    mean: Any = None
+    power: int = 0
+    of: str | None = None
+    adds_up: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,10 +165,30 @@ class StreamProcedure(Learning):
     """A procedure over rows that come once."""
 
     n_seen: int = 0  # rows so far
+    counts: ClassVar[tuple[str, ...]] = ("n_seen",)
+    """Attributes that add up over rows."""
+
+    @abstractmethod
+    def state(self) -> tuple[Part, ...]:
+        """Return all arrays that it learns, in an order that its copies share."""
+
+    def count_in(self, others: Sequence[Any], since: Any) -> None:
+        """Be the stream of the others together, once all parts are their means.
+
+        Counts are what each has counted since they began as one, and what that had counted.
+        """
+        for name in self.counts:
+            begun = 0 if since is None else getattr(since, name)
+            setattr(self, name, begun + sum(getattr(one, name) - begun for one in others))
 
     @abstractmethod
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from some more rows; return the objective over them.
+
+        This is one pass over the rows, in the order of the procedure's generator, from the state as
+        it stands: the last iterate is in its parts, and steps go on where the rows seen before have
+        left them. So copies of a stream may each learn some of the rows, and `engine.merging` makes
+        one of them.
 
         Weights are in units of the mean weight so far. `alpha` is the L2 strength; None stands for
         the procedure's rule, by the rows seen so far.

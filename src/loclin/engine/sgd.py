@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from loclin.engine.averaging import WEIGHT_UNITS, AveragedWeights, DescentModels
+from loclin.engine.averaging import AveragedWeights, DescentModels
 from loclin.engine.coders import Coder, Given
 from loclin.engine.codes import squared_norms
 from loclin.engine.data import Floats, Labels, Matrix, Rows
 from loclin.engine.iterates import Progress
 from loclin.engine.jit import kept_for
 from loclin.engine.losses import known_loss
-from loclin.engine.procedure import Descent
+from loclin.engine.procedure import Descent, Part
 from loclin.engine.rounds import Rounds
 from loclin.engine.rows import compiled_form
 from loclin.engine.schedule import stable_eta0, step_offset
@@ -134,10 +134,12 @@ class SGD(AveragedWeights):
         """Mean of the iterates since averaging began, or the last one: W, b, g, the coder's."""
         return *self.mean_weights(), *self.coder.current(self.averaged[1])
 
-    def moving(self) -> list[tuple[Floats, int]]:
-        """Return what `current` gives the mean of, with its power of the features' unit."""
-        of_coder = [(getattr(self.coder, name), power) for name, power in self.coder.moving]
-        return [*zip(self.weights, WEIGHT_UNITS, strict=True), *of_coder]
+    def parts(self, iterate: tuple[Floats, ...] | None = None) -> list[Part]:
+        """Return what it learns, and what its coder does, beside what `current` gave of it."""
+        learned = self.coder.learned()
+        means = [None] * len(learned) if iterate is None else iterate[3:]
+        of_coder = [part._replace(mean=mean) for part, mean in zip(learned, means, strict=True)]
+        return [*super().parts(iterate), *of_coder, *self.coder.sums()]
 
     def fitted(self, t: int, *iterate: Floats) -> DescentModels:
         """Return what `current` gave as a fitted model."""

@@ -10,8 +10,7 @@ import numpy as np
 from loclin.engine.averaging import AveragedWeights, DescentModels
 from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.losses import known_loss
-from loclin.engine.procedure import Change, StreamProcedure
-from loclin.engine.rows import as_models
+from loclin.engine.procedure import Change, Part, StreamProcedure
 from loclin.engine.schedule import auto_alpha, stable_eta0, step_offset
 
 # First step of a stream: smaller than that of a fit, since with alpha falling as 1/n it stays.
@@ -49,15 +48,17 @@ class Stream(StreamProcedure):
         self.n_averaged = 0
         self.mean, self.followed = None, None
 
+    counts = ("n_seen", "n_averaged", "squared_norm_sum")
+
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
-        expected = [*self.solver.weights]
-        coder = getattr(self.solver, "coder", None)
-        expected += [getattr(coder, name) for name in getattr(coder, "learned", ())]
-        if self.mean is not None and len(self.mean) < len(expected):
+        expected = [part for part in self.solver.parts() if not part.adds_up]
+        if self.mean is None:
+            return None
+        if len(self.mean) != len(expected):
             return "mean lacks some of what the solver learns"
-        for number, (part, of_solver) in enumerate(zip(self.mean or (), expected, strict=False)):
-            if (part.shape, part.dtype) != (of_solver.shape, of_solver.dtype):
-                shapes = part.shape, of_solver.shape
+        for number, (mean, part) in enumerate(zip(self.mean, expected, strict=True)):
+            if (mean.size, mean.dtype) != (part.value.size, part.value.dtype):
+                shapes = mean.shape, part.value.shape
                 return f"mean[{number}] has shape {shapes[0]}, but what it is of has {shapes[1]}"
         return None
 
@@ -71,23 +72,23 @@ class Stream(StreamProcedure):
         self.followed = alpha, t
         return self
 
+    def state(self) -> tuple[Part, ...]:
+        """Return what the solver learns, beside its running mean."""
+        return tuple(self.solver.parts(self.mean))
+
     def remap(self, change: Change) -> None:
         """Go on in other units of the features."""
-        moving = self.solver.moving()
-        self._change(moving, change)
-        means = zip(self.mean or (), (power for _, power in moving), strict=False)
-        self._change(list(means), change)
-
-    def _change(self, moving: list[tuple[Floats, int]], change: Change) -> None:
-        """Change arrays in place; those after coefficients are constants of the same functions."""
-        of_models = self.solver.is_sparse, self.solver.n_models
-        for k, (value, power) in enumerate(moving):
-            if power == 0:
-                continue
-            fields = as_models(value, *of_models) if k == 0 else value
-            if power == 1 and change.added is not None:
-                moving[k + 1][0][:] += change.added(fields).ravel()
-            fields[:] = change.of_field(fields, power)
+        parts = self.state()
+        constants = {part.of: part for part in parts if part.of is not None}
+        for part in parts:
+            for place in ("value", "mean"):
+                array = getattr(part, place)
+                if array is None or part.power == 0:
+                    continue
+                if change.added is not None and part.name in constants:
+                    of_functions = getattr(constants[part.name], place)
+                    of_functions += change.added(array).ravel()
+                array[...] = change.of_field(array, part.power)
 
     def enter(self, X: Matrix, mean_squared_norm: float, alpha: float | None,
               constant: float = 0.0) -> None:  # fmt: skip

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
 
 from loclin.engine.data import Rows
-from loclin.engine.procedure import Change, Descent, FittedModel, LocalModels, StreamProcedure
+from loclin.engine.procedure import (
+    Change,
+    Descent,
+    FittedModel,
+    LocalModels,
+    Part,
+    StreamProcedure,
+)
 from loclin.engine.shapes import Size, Within
 
 
@@ -61,6 +69,17 @@ class Wrapped(Descent, StreamProcedure):
         """Learn from some more rows of a stream."""
         self.n_seen += len(rows.y)
         return self.inner.learn(self.seen(rows), alpha, batch_size)
+
+    def state(self) -> tuple[Part, ...]:
+        """Return the arrays that the procedure learns."""
+        found: tuple[Part, ...] = self.inner.state()
+        return found
+
+    def count_in(self, others: Sequence[Any], since: Any) -> None:
+        """Let the counts be those of the others together."""
+        super().count_in(others, since)
+        begun = None if since is None else since.inner
+        self.inner.count_in([one.inner for one in others], begun)
 
     def result(self, *, final: bool = False) -> FittedModel:
         """Return the model as it stands."""

@@ -8,7 +8,7 @@ learns a row, over about the last thousand) is the model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy, deepcopy
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -18,7 +18,7 @@ from scipy import sparse
 
 from loclin.engine.data import Rows, mean_squared_norm
 from loclin.engine.jit import kept_for
-from loclin.engine.procedure import Procedure, StreamProcedure
+from loclin.engine.procedure import Part, Procedure, StreamProcedure
 from loclin.engine.rows import as_models, compiled_form, weights_for
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.shapes import Shape, Size
@@ -251,6 +251,32 @@ class OnlineStream(StreamProcedure):
     def products(self) -> float:
         """Multiply-adds of the scores of a row."""
         return self.online.products
+
+    def state(self) -> tuple[Part, ...]:
+        """Return the functions of all runs, one after the other."""
+        return tuple(
+            Part(f"{name} of run {k}", array)
+            for k, run in enumerate(self.online.runs)
+            for name, array in run.functions._asdict().items()
+        )
+
+    def count_in(self, others: Sequence[Self], since: Self | None) -> None:
+        """Let the counts be those of the others together; errors are the mean of theirs."""
+        begun = Sums() if since is None else since.sums
+        self._keep(Sums(*(
+            before + sum(own - before for own in of_all)
+            for before, of_all in zip(begun, zip(*(one.sums for one in others), strict=True),
+                                      strict=True)
+        )))  # fmt: skip
+        for k, run in enumerate(self.online.runs):
+            of_run = [one.online.runs[k].progress for one in others]
+            start = Progress() if since is None else since.online.runs[k].progress
+            weights = [one.weight - start.weight for one in of_run]
+            run.progress = Progress(
+                t=start.t + sum(one.t - start.t for one in of_run),
+                error=float(np.average([one.error for one in of_run], weights=weights)),
+                weight=start.weight + sum(weights),
+            )
 
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from some more rows, one by one; return the mean surrogate that they met."""

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from loclin.engine.averaging import WEIGHT_UNITS, AveragedWeights, DescentModels
+from loclin.engine.averaging import AveragedWeights, DescentModels
 from loclin.engine.data import Floats, Labels, Matrix
 from loclin.engine.iterates import Progress
 from loclin.engine.jit import kept_for
@@ -164,10 +164,6 @@ class CCCP(AveragedWeights):
         )  # fmt: skip
         self.end_pass(Progress(*ended), average)
         return total_loss / float(weights.sum()) + self.penalty()
-
-    def moving(self) -> list[tuple[Floats, int]]:
-        """Return what `current` gives the mean of, with its power of the features' unit."""
-        return list(zip(self.weights, WEIGHT_UNITS, strict=True))
 
     def current(self) -> tuple[Floats, ...]:
         """Mean of the iterates since averaging began, or the last one."""

@@ -12,7 +12,7 @@ own, which AdaGrad measures: ``rate / sqrt(sum of squared gradient lengths)``, o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -25,7 +25,7 @@ from loclin.engine.coders import room_for_codes
 from loclin.engine.data import Floats, Labels, Matrix, Rows, is_sparse
 from loclin.engine.neighbors import soft_assignment
 from loclin.engine.prediction import codes_by, in_best_form
-from loclin.engine.procedure import Change, Descent, Predictor, StreamProcedure
+from loclin.engine.procedure import Change, Descent, Part, Predictor, StreamProcedure
 from loclin.engine.rows import compiled_form
 from loclin.engine.shapes import Shape, Size, Within
 from loclin.engine.threads import side_by_side
@@ -98,8 +98,6 @@ class LearnedAnchors(LearnedCoder):
     """
 
     scores_all_models = False
-    learned = ("V", "bandwidth")
-    moving = (("V", -1), ("bandwidth", 2))
     first_bandwidth: float = np.inf  # where a stream's file has none, as of the next two
     stretch_lr: float = 0.0
     n_stretched: int = 0
@@ -131,6 +129,14 @@ class LearnedAnchors(LearnedCoder):
         if self.n_stretched not in (0, d) or len(self.history) != m + 1 + self.n_stretched:
             return f"history has shape {self.history.shape}, but there are {m} anchors"
         return None
+
+    def learned(self) -> list[Part]:
+        """Return the anchors and their bandwidth."""
+        return [Part("anchors", self.V, power=-1), Part("bandwidth", self.bandwidth, power=2)]
+
+    def sums(self) -> list[Part]:
+        """Return the sums of squared gradients."""
+        return [Part("history", self.history, adds_up=True)]
 
     def follow(self, history: Floats) -> Self:
         """Go on with the steps of an earlier fit; stretch features only if it did."""
@@ -262,6 +268,17 @@ class ByScorer(Descent, StreamProcedure):
             return float(part.learn(own, alpha, batch_size))
 
         return sum(side_by_side(learn, enumerate(self.parts), self.n_jobs))
+
+    def state(self) -> tuple[Part, ...]:
+        """Return the arrays of all parts, one after the other."""
+        return tuple(array for part in self.parts for array in part.state())
+
+    def count_in(self, others: Sequence[Any], since: Any) -> None:
+        """Let the counts be those of the others together."""
+        super().count_in(others, since)
+        for k, part in enumerate(self.parts):
+            begun = None if since is None else since.parts[k]
+            part.count_in([one.parts[k] for one in others], begun)
 
     def remap(self, change: Change) -> None:
         """Go on in other units of the features."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from loclin.engine.data import Floats, Rows
-from loclin.engine.procedure import Predictor, Procedure, StreamProcedure
+from loclin.engine.procedure import Part, Predictor, Procedure, StreamProcedure
 from loclin.engine.shapes import Shape
 from loclin.engine.targets import signs_of
 from loclin.portable.words import ConstantCode
@@ -246,6 +247,26 @@ class DescentStream(StreamProcedure):
     def products(self) -> float:
         """Multiply-adds of the features of a batch."""
         return float(self.largest_batch) * self.descent.atoms.size
+
+    def state(self) -> tuple[Part, ...]:
+        """Return atoms, codes and intercepts, and the sums of their squared gradients."""
+        descent = self.descent
+        squares = descent.squared_gradients
+        return (
+            Part("atoms", descent.atoms),
+            Part("u", descent.u),
+            Part("v", descent.v),
+            Part("intercept", descent.intercept),
+            Part("squares of codes", squares.codes, adds_up=True),
+            Part("squares of intercepts", squares.intercept, adds_up=True),
+            Part("squares of atoms", squares.atoms, adds_up=True),
+        )
+
+    def count_in(self, others: Sequence[Self], since: Self | None) -> None:
+        """Be the stream of the others together: of u and v one is zero again."""
+        super().count_in(others, since)
+        codes = self.descent.codes
+        self.descent.u, self.descent.v = np.maximum(codes, 0), np.maximum(-codes, 0)
 
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from some more rows; return the objective over them."""
