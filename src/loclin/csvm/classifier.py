@@ -23,9 +23,10 @@ from loclin.fitting.strength import check_strength
 
 
 class CSVMClassifier(LocallyLinearClassifier):
-    """A linear SVM in each cluster of the rows, all pulled to a global one: CSVM.
+    """Take this for one linear model in each cluster, k-means' or your own, in seconds: CSVM.
 
-    Rows are clustered by k-means, and the model of a row's cluster alone scores it,
+    What matters most is `n_clusters`, `alpha` and `global_penalty`. Rows are clustered by k-means,
+    and the model of a row's cluster alone scores it,
 
         score_y(x) = w_yl . x + b_yl,    l the cluster whose centre is nearest to x,
 

@@ -14,12 +14,13 @@ from loclin.forest.trees import ForestModels
 
 
 class ForestClassifier(LocallyLinearClassifier):
-    """A forest of scikit-learn, as the member of the family whose local models are constants.
+    """Take this as a member of an ensemble: a forest of scikit-learn, with a temperature.
 
-    A row's score is the sum, over trees, of the class shares among the training rows in its leaf:
-    the code is 1 for each tree's leaf, and its model a constant. `local_model` says so: its slopes
-    are zeros. It is for `LocallyLinearEnsemble`, where it adds what boxes tell and
-    linear models do not; alone it is what scikit-learn's forest is, with a temperature.
+    What matters most is `n_trees`, `min_samples_leaf` and `max_features`. A row's score is the sum,
+    over trees, of the class shares among the training rows in its leaf: the code is 1 for each
+    tree's leaf, and its model a constant. `local_model` says so: its slopes are zeros. It is for
+    `LocallyLinearEnsemble`, where it adds what boxes tell and linear models do not; alone it is
+    what scikit-learn's forest is, with a temperature.
 
     Parameters
     ----------

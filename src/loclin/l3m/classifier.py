@@ -26,10 +26,10 @@ _AUTO = (2, 4, 8, 16, 32)  # regions that n_regions="auto" tries
 
 
 class L3MClassifier(LocallyLinearClassifier):
-    """A learned linear partition, and a linear classifier in each region: L3M.
+    """Take this for a model in words: learned regions, and a linear rule in each (L3M).
 
-    A row is in the region whose partition function is largest, and that region's classifier alone
-    scores it (section 3 of the paper):
+    What matters most is `n_regions`, `alpha` and `solver`. A row is in the region whose partition
+    function is largest, and that region's classifier alone scores it (section 3 of the paper):
 
         region(x) = argmax_k g_k(x)        score_y(x) = w_yk . x + b_yk,   k = region(x)
 

@@ -18,9 +18,11 @@ from loclin.ldkl.tree import TreeModels
 
 
 class LDKLClassifier(LocallyLinearClassifier):
-    """Local deep kernel learning: a binary tree whose nodes say how much their models count.
+    """Take this where many linear models are to predict at the price of a few: LDKL.
 
-    A score is a sum of linear models over the nodes k on the row's path through a complete tree:
+    What matters most is `depth`, `alpha` and `pieces`. This is local deep kernel learning: a binary
+    tree whose nodes say how much their models count. A score is a sum of linear models over the
+    nodes k on the row's path through a complete tree:
 
         score_y(x) = sum_k code_k(x) (w_yk . x + b_yk),    code_k(x) = tanh(v_k . x + v_k0)
 

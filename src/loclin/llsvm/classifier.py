@@ -23,9 +23,10 @@ _CODING_ROWS = 50_000  # of the anchors of short fits
 
 
 class LLSVMClassifier(LocallyLinearClassifier):
-    """Locally linear SVM over any coding: LL-SVM, its OCC variants, LCC+SVM.
+    """Take this for a coding of your own, or a known duality gap: LL-SVM, OCC, LCC+SVM.
 
-    A coding says how much each of m linear models counts at a row; a score is their weighted sum,
+    What matters most is `coding`, `alpha` and, where codes are of planes, `bias`. A coding says how
+    much each of m linear models counts at a row; a score is their weighted sum,
 
         score_y(x) = sum_j code_j(x) (w_yj . x + b_yj) + b_y        (equation 9 of the OCC paper)
 

@@ -20,9 +20,11 @@ from loclin.lmkl.recipe import LMKLRecipe
 
 
 class LMKLClassifier(LocallyLinearClassifier):
-    """Localized multiple kernel learning with linear kernels: linear models under softmax gates.
+    """Take this for a few linear models that pass smoothly into one another: localized MKL.
 
-    A score is a sum of m linear models, weighed by the softmax of as many learned linear gates:
+    What matters most is `n_models`, `alpha` and `pieces`. This is localized multiple kernel
+    learning with linear kernels. A score is a sum of m linear models, weighed by the softmax of as
+    many learned linear gates:
 
         score_y(x) = sum_j code_j(x) (w_yj . x + b_yj) + b_y
         code_j(x) = exp(v_j . x + v_j0) / sum_k exp(v_k . x + v_k0)

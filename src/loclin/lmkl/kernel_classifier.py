@@ -52,9 +52,10 @@ Kernel = str | Callable[[Any, Any], Any]
 
 
 class KernelLMKLClassifier(Scored, BaseEstimator):
-    """Localized multiple kernel learning: SVMs on kernels that count differently at every row.
+    """Take this for several kernels, each where it is best, on a few thousand rows: localized MKL.
 
-    A score is that of an SVM on the kernels k_m, combined by the softmax of learned linear gates:
+    What matters most is `kernels`, `alpha` and `gate_lr`. A score is that of an SVM on the kernels
+    k_m, combined by the softmax of learned linear gates:
 
         score_y(x) = sum_i a_yi sum_m eta_m(x) k_m(x_i, x) eta_m(x_i) + b_y
         eta_m(x) = exp(v_m . x + v_m0) / sum_l exp(v_l . x + v_l0)

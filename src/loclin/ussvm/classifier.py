@@ -35,10 +35,12 @@ _FEWEST_ATOMS, _MOST_ATOMS = 10, 100
 
 
 class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocallyLinearClassifier):
-    """US-SVM: linear classifiers that are sparse codes over a dictionary which they share.
+    """Take this for many classes, new ones in milliseconds, or several labels a row: US-SVM.
 
-    The weights of class y are ``w_y = D z_y``: a few atoms, the columns of D, each at most of unit
-    length. Training minimises, over D, the codes z and the intercepts,
+    Linear classifiers are sparse codes over a dictionary that they share. What matters most is
+    `n_atoms`, `beta` and `n_nonzero`. The weights of class y are ``w_y = D z_y``: a few atoms, the
+    columns of D, each at most of unit length. Training minimises, over D, the codes z and the
+    intercepts,
 
         sum_y [ alpha/2 ||D z_y||^2 + beta (r ||z_y||_1 + (1 - r) ||z_y||^2) ]
             + sum_i w_i sum_y hinge(+-(z_y . D' x_i + b_y)) / sum_i w_i,
