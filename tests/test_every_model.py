@@ -23,11 +23,26 @@ SETTINGS = {
 }
 # What classes have in common, in the order of all signatures and docstrings.
 SHARED = [
-    "loss", "alpha", "metric", "pieces", "standardize", "penalize_intercept", "max_iter",
-    "round_rows", "tol", "n_iter_no_change", "batch_size", "average", "eta0", "early_stopping",
-    "validation_fraction", "class_weight", "n_jobs", "calibrate", "warm_start", "random_state",
-    "verbose",
+    "gate_lr", "weights", "multi_class", "loss", "alpha", "metric", "pieces", "standardize",
+    "penalize_intercept", "max_iter", "round_rows", "tol", "n_iter_no_change", "batch_size",
+    "average", "eta0", "early_stopping", "validation_fraction", "class_weight", "n_jobs",
+    "calibrate", "warm_start", "random_state", "verbose",
 ]  # fmt: skip
+# Where the same name means another thing, so that its description begins otherwise.
+OTHERWISE = {
+    ("USSVMClassifier", "alpha"): "a part of the penalty that is off by default; beta is the whole",
+    ("SVMKNNClassifier", "metric"): "a distance of scikit-learn's that tells neighbours",
+    ("SVMKNNClassifier", "tol"): "a violation of optimality conditions, of each small SVM",
+    ("CSVMClassifier", "tol"): "a duality gap: no plateau of the objective ends a fit",
+    ("KernelLMKLClassifier", "tol"): "no n_iter_no_change, and a tolerance of the SVMs, too",
+    ("LocallyLinearEnsemble", "tol"): "a share of the log loss on rows held out",
+}
+OTHER_TYPES = {
+    ("USSVMClassifier", "alpha"): "a number: beta is what is chosen",
+    ("SVMKNNClassifier", "alpha"): "the rule alone: no short fits choose it",
+    ("KernelLMKLClassifier", "alpha"): "the rule alone: no short fits choose it",
+    ("SVMKNNClassifier", "metric"): "another meaning",
+}
 LAYOUTS = {"dense": np.asarray, "sparse": sparse.csr_matrix}
 DENSE_AND_SPARSE = ["dense", pytest.param("sparse", marks=pytest.mark.slow)]
 
@@ -48,14 +63,36 @@ def comes_back(model, rows, path):
     return loaded
 
 
+def documented(kind):
+    """Names of the parameters, each with its type less the default, and its first sentence."""
+    section = inspect.getdoc(kind).partition("Parameters\n----------\n")[2]
+    section = section.partition("\n\nAttributes")[0]
+    found = re.findall(r"^(\w+) : (.*)((?:\n +.*)*)", section, re.MULTILINE)
+    first = {name: " ".join(text.split()).partition(". ")[0].rstrip(".") for name, _, text in found}
+    return {name: (values.partition(", default=")[0], first[name]) for name, values, _ in found}
+
+
 @each("kind", KINDS)
 def test_parameters_have_one_order(kind):
     names = list(inspect.signature(kind).parameters)
     shared = [name for name in names if name in SHARED]
     assert shared == sorted(shared, key=SHARED.index)
-    section = inspect.getdoc(kind).partition("Parameters\n----------\n")[2]
-    documented = re.findall(r"^(\w+) : ", section.partition("\n\nAttributes")[0], re.MULTILINE)
-    assert documented == names
+    assert list(documented(kind)) == names
+
+
+@each("name", SHARED)
+def test_a_shared_parameter_is_described_alike(name):
+    by_class = {kind.__name__: documented(kind) for kind in KINDS}
+    found = {kind: of_class[name] for kind, of_class in by_class.items() if name in of_class}
+    assert len(found) > 1
+    for place, exceptions in enumerate([OTHER_TYPES, OTHERWISE]):
+        if name == "loss" and not place:
+            continue  # each class has a choice of its own
+        alike = {said[place] for kind, said in found.items() if (kind, name) not in exceptions}
+        assert len(alike) == 1, "\n".join(sorted(alike))
+        assert all(alike)
+        for kind, said in found.items():
+            assert (kind, name) not in exceptions or said[place] not in alike, kind
 
 
 @each("layout", DENSE_AND_SPARSE)

@@ -23,9 +23,10 @@ from loclin.fitting.strength import check_strength
 
 
 class CSVMClassifier(LocallyLinearClassifier):
-    """A linear SVM in each cluster of the rows, all pulled to a global one: CSVM.
+    """Take this for one linear model in each cluster, k-means' or your own, in seconds: CSVM.
 
-    Rows are clustered by k-means, and the model of a row's cluster alone scores it,
+    What matters most is `n_clusters`, `alpha` and `global_penalty`. Rows are clustered by k-means,
+    and the model of a row's cluster alone scores it,
 
         score_y(x) = w_yl . x + b_yl,    l the cluster whose centre is nearest to x,
 
@@ -50,50 +51,48 @@ class CSVMClassifier(LocallyLinearClassifier):
     centers : "kmeans" or array-like of shape (n_clusters, n_features), default="kmeans"
         Centres of the clusters: by k-means, or these.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        One class against the rest, or competing classes (with the hinge).
+        One class against the rest, or competing classes. Classes compete by the hinge.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        Of the margin.
+        Loss of the margin.
     alpha : float, "auto" or "scale", default="auto"
-        L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of the long vectors
-        over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64,
-        whichever has the least log loss on rows held out of short fits. The chosen value is
-        `alpha_`.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to 50,000
+        rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest log loss on rows
+        held out. "scale" is 0.05 times the mean squared norm of the long vectors, over n_samples.
     pieces : int, "auto" or None, default="auto"
-        Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
-        models can bend along single features. A number is the most pieces of a feature. "auto"
-        takes 8 where they lower the log loss of held-out rows: of at most 128 features, where
-        `standardize` is on, and neither a frozen coding nor a whole metric is asked for. Features
-        of two values, and sparse rows, have none. `local_model` stays exact and of the features as
-        given. In `local_coef_` and anchors, the pieces' columns follow those of the features
-        (`pieces_`). Fits take half as long again, predictions several times as long. A stream takes
-        quantiles of its first rows ("auto": none).
+        Most columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
+        models can bend along single features. "auto" takes 8 where they lower the log loss of
+        held-out rows, None takes none. `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have unit length, as those of
-        texts. Attributes and explanations are of the features as given: units do not matter.
+        Sparse rows are not centred. Models and explanations are of the features as given.
     max_iter : int, default=1000
-        Most passes over the rows.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the rows.
     tol : float, default=1e-2
-        Passes end when the duality gap of every score's problem is at most this part of its
-        objective. A smaller one takes three times the passes, and errs alike.
+        A fit ends when the duality gap of every score's problem is at most this part of its
+        objective. The default is higher, 1e-2: 1e-3 takes three times the passes, and errs alike.
     n_iter_no_change : int, default=5
-        With `early_stopping`, passes also end when the held-out accuracy has not risen by `tol` for
-        so many.
+        Iterations in a row without a gain of `tol`, after which a fit ends. Only with
+        `early_stopping`.
     early_stopping : bool, default=False
-        Hold out rows, and stop when accuracy there no longer rises.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`. A fit
+        also ends by its duality gap.
     validation_fraction : float, default=0.1
-        Part held out.
+        Part of the rows that `early_stopping` holds out.
     class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Classes, and short fits which choose the temperature, at once in threads; -1 for all
-        processors. The result does not depend on it.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
+        fits that choose parameters and the temperature, and the classes' problems.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves its short fits, for searches by
-        accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as in a search
+        by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
-        Let `fit` keep the clusters and go on from the dual variables, scaled to the new `alpha`.
+        Let `fit` go on from the fit before. The clusters are kept, and the dual variables scaled to
+        the new `alpha`.
     random_state : int, RandomState instance or None, default=None
+        Seed of all that is drawn at random; a number makes fits repeatable.
     verbose : int, default=0
+        If above 0, print how far a fit has come, a line at a time.
 
     Attributes
     ----------
@@ -109,11 +108,9 @@ class CSVMClassifier(LocallyLinearClassifier):
         Zeros.
     alpha_ : float
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`: that of least log loss
-        on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
-        five short fits for it; of more, one; with `early_stopping` none.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
     dual_gap_ : ndarray of shape (n_scorers,)
         After `fit`: duality gap of each score's problem (of the one problem of competing classes),
         in units of the objective.

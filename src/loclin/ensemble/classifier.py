@@ -64,11 +64,12 @@ from loclin.portable.words import Term
 
 
 class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
-    """Mean score of several locally linear classifiers: the one to start with where error counts.
+    """Take this for the lowest error and log loss without tuning; it makes up to 25 fits.
 
-    Each kind of classifier is fitted `n_folds` times, each time without one fold of the rows and
-    with a seed of its own. The folds left out tell how much each kind counts (forward selection
-    with replacement, Caruana et al. 2004, of the least log loss) and the temperature of the
+    What matters most is `estimators`, `n_folds` and, with many folds, `early_stopping`. Each kind
+    of classifier is fitted `n_folds` times, each time without one fold of the rows and with a seed
+    of its own. The folds left out tell how much each kind counts (forward selection with
+    replacement, Caruana et al. 2004, of the least log loss) and the temperature of the
     probabilities. The score is
 
         score_y(x) = sum_k share_k / unit_k * (mean over the folds of the kind's score_y(x)),
@@ -96,29 +97,31 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     standardize : bool, default=True
-        Centre the features, and divide them by their standard deviations, once for all members.
-        Sparse rows are divided only, and not even that where all have unit length. Attributes and
-        explanations are of the features as given; the members see those that are standardized. On a
-        stream, and where a kind is given anchors, centres or a frozen coding, which know the rows
-        as they are, each member does it for itself, as its own `standardize` says; so do members of
-        given kinds where this is False.
+        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
+        Sparse rows are not centred. Models and explanations are of the features as given. It is
+        done once for all members. On a stream each member does it for itself, as its own
+        `standardize` says. The same holds where a kind is given anchors, centres or a frozen
+        coding, which know the rows as they are, and for given kinds where this is False.
     tol : float, default=1e-3
-        See `early_stopping`; at least 0.
+        Members are added while `n_iter_no_change` iterations together lower the log loss on rows
+        held out by this part of itself. Only with `early_stopping`.
     n_iter_no_change : int, default=3
-        See `early_stopping`; at least 1.
+        Iterations in a row without a gain of `tol`, after which a fit ends. An iteration adds one
+        member of each kind. The default is lower, 3.
     early_stopping : bool, default=False
-        Hold out rows from all members, and stop adding members, one of each kind at a time, when
-        the log loss there has not fallen by `tol` of itself for `n_iter_no_change` times. For many
-        folds: with the default 5 there is little to save, and rows held out cost more.
+        Hold out rows, and stop when they are predicted no better. Log loss counts, by `tol` of
+        itself. Members, one of each kind at a time, are added until then. It is for many folds:
+        with the default 5 there is little to save, and rows held out cost more.
     validation_fraction : float, default=0.1
-        Part held out, if `early_stopping`.
+        Part of the rows that `early_stopping` holds out.
     n_jobs : int or None, default=None
-        Members that are fitted at once, in threads; -1 for all processors. With early stopping,
-        one of each kind at most.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are members;
+        with `early_stopping`, one of each kind at most.
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds and of members that have none.
+        Seed of all that is drawn at random; a number makes fits repeatable. Members that have none
+        get one from it.
     verbose : int, default=0
-        Print a line for each member.
+        If above 0, print how far a fit has come, a line at a time. Members have a line each.
 
     Attributes
     ----------

@@ -14,12 +14,13 @@ from loclin.forest.trees import ForestModels
 
 
 class ForestClassifier(LocallyLinearClassifier):
-    """A forest of scikit-learn, as the member of the family whose local models are constants.
+    """Take this as a member of an ensemble: a forest of scikit-learn, with a temperature.
 
-    A row's score is the sum, over trees, of the class shares among the training rows in its leaf:
-    the code is 1 for each tree's leaf, and its model a constant. `local_model` says so: its slopes
-    are zeros. It is for `LocallyLinearEnsemble`, where it adds what boxes tell and
-    linear models do not; alone it is what scikit-learn's forest is, with a temperature.
+    What matters most is `n_trees`, `min_samples_leaf` and `max_features`. A row's score is the sum,
+    over trees, of the class shares among the training rows in its leaf: the code is 1 for each
+    tree's leaf, and its model a constant. `local_model` says so: its slopes are zeros. It is for
+    `LocallyLinearEnsemble`, where it adds what boxes tell and linear models do not; alone it is
+    what scikit-learn's forest is, with a temperature.
 
     Parameters
     ----------
@@ -38,19 +39,23 @@ class ForestClassifier(LocallyLinearClassifier):
     most_rows : int, default=20000
         Rows that each tree learns from, drawn anew where there are more: so trees stay small.
     standardize : bool, default=True
-        Centre and scale dense features: trees do not care, but `leaves_` are of these. Trees grow
-        about the median of each feature, in units of the median distance from it, with it or
-        without: scikit-learn takes values as one that are near beside the largest.
+        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
+        Sparse rows are not centred. Models and explanations are of the features as given. Trees do
+        not care, but `leaves_` are of standardized features. With it or without, trees grow about
+        the median of each feature, in units of the median distance from it. Scikit-learn takes
+        values as one that are near beside the largest.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Trees, and short fits for the temperature, at once in threads; -1 for all processors.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are trees, and
+        short fits for the temperature.
     calibrate : bool, default=True
-        Find the temperature of the probabilities, by short fits. False leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as in a search
+        by accuracy, and leaves no `predict_proba`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the trees.
+        Seed of all that is drawn at random; a number makes fits repeatable.
     verbose : int, default=0
-        Print a line at the end of the fit.
+        If above 0, print how far a fit has come, a line at a time.
 
     Attributes
     ----------
@@ -65,10 +70,9 @@ class ForestClassifier(LocallyLinearClassifier):
     intercept_ : ndarray of shape (n_scorers,)
         Zeros.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`: that of least log loss
-        on rows held out.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
     objective_ : list of float
         The share of training rows on which it errs.
     n_features_in_ : int

@@ -25,10 +25,10 @@ _AUTO = (2, 4, 8, 16, 32)  # regions that n_regions="auto" tries
 
 
 class L3MClassifier(LocallyLinearClassifier):
-    """A learned linear partition, and a linear classifier in each region: L3M.
+    """Take this for a model in words: learned regions, and a linear rule in each (L3M).
 
-    A row is in the region whose partition function is largest, and that region's classifier alone
-    scores it (section 3 of the paper):
+    What matters most is `n_regions`, `alpha` and `solver`. A row is in the region whose partition
+    function is largest, and that region's classifier alone scores it (section 3 of the paper):
 
         region(x) = argmax_k g_k(x)        score_y(x) = w_yk . x + b_yk,   k = region(x)
 
@@ -67,55 +67,59 @@ class L3MClassifier(LocallyLinearClassifier):
         (None: the paper's 30); "refined", partitions by k-means, the least held-out risk (3);
         "online", runs, the least running error (5).
     loss : {"hinge", "logistic"}, default="logistic"
-        Of a region's classifier, and for "convex" and "online" of the partition too. For "refined"
-        that of the softmax, or Crammer and Singer's hinge, slightly smoothed.
+        Loss of the margin. It is that of a region's classifier, and with "convex" and "online" of
+        the partition too. "refined" takes that of the softmax, or Crammer and Singer's hinge,
+        slightly smoothed. The default is "logistic", which errs no more on most sets.
     alpha : float, "auto" or "scale", default="auto"
-        L2 strength, above 0: of the classifiers; with "refined", ten times that of the partition.
-        "scale" takes 0.02 times the mean of ``||x||^2 + 1`` over n_samples; "auto" multiplies it,
-        but for "convex", on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64, whichever has the least log
-        loss on rows held out of short fits.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to 50,000
+        rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest log loss on rows
+        held out. "scale" is ``0.02 (mean ||x||^2 + 1) / n_samples``. The penalty is that of the
+        classifiers; with "refined", the partition has ten times as strong a one. "convex" takes
+        "auto" as "scale".
     pieces : int, "auto" or None, default="auto"
-        Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
-        models can bend along single features. A number is the most pieces of a feature. "auto"
-        takes 8 where they lower the log loss of held-out rows: of at most 128 features, where
-        `standardize` is on, and neither a frozen coding nor a whole metric is asked for. Features
-        of two values, and sparse rows, have none. `local_model` stays exact and of the features as
-        given. In `local_coef_` and anchors, the pieces' columns follow those of the features
-        (`pieces_`). Fits take half as long again, predictions several times as long. A stream takes
-        quantiles of its first rows ("auto": none).
+        Most columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
+        models can bend along single features. "auto" takes 8 where they lower the log loss of
+        held-out rows, None takes none. `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have unit length, as those of
-        texts. Attributes and explanations are of the features as given: units do not matter.
+        Sparse rows are not centred. Models and explanations are of the features as given.
     max_iter : int, default=100
-        "online", most passes over the rows. "refined", most rounds of at most 30 passes; from the
-        seventh on the partition is hard. "convex", most rounds of at most 600 passes, with ever
-        less smoothing.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the rows. With
+        "refined" it is a round of at most 30 passes, and from the seventh on the partition is hard.
+        With "convex" it is a round of at most 600, with ever less smoothing. The default is lower,
+        100.
     tol : float, default=1e-3
-        "convex" ends when the duality gap is at most this part of the objective, for every draw;
-        the others when the objective (with early stopping: minus the held-out accuracy) has not
-        fallen by `tol` for `n_iter_no_change` iterations.
+        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by less than
+        this. "convex" ends when the duality gap is at most this part of the objective, for every
+        draw.
     n_iter_no_change : int, default=5
-        See `tol`; at least 5 with "refined", or the partition may not become hard.
+        Iterations in a row without a gain of `tol`, after which a fit ends. At least 5 with
+        "refined", or the partition may not become hard. With "convex", only if `early_stopping`.
     eta0 : float, default=3.0
-        "online": the step at row t is ``eta0 / sqrt(t)`` over the mean of ``||x||^2 + 1``.
+        First step of the models, in units of the inverse mean squared norm of their features. The
+        step at row t is ``1 / sqrt(t)`` of it. The default is lower, 3. Only "online".
     early_stopping : bool, default=False
-        Hold out rows, and stop when accuracy there no longer rises.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`.
+        "convex" also ends by its duality gap.
     validation_fraction : float, default=0.2
-        Part held out to stop early, to choose among the starts of "refined" (which then learn from
-        all rows), and to choose the number of regions.
+        Part of the rows that `early_stopping` holds out. As many are held out to choose among the
+        starts of "refined", which then learn from all rows, and to choose the number of regions.
+        The default is higher, 0.2.
     class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Restarts, and short fits which choose alpha and the temperature, at once in threads; -1 for
-        all processors. The result does not depend on it.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
+        fits that choose parameters and the temperature, and restarts.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves its short fits, for searches by
-        accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as in a search
+        by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
-        Let `fit` go on: "refined" with the partition hard, "online" with all its runs. "convex"
-        starts afresh: its optimum does not depend on the start.
+        Let `fit` go on from the fit before. "refined" goes on with the partition hard, "online"
+        with all its runs. "convex" starts afresh: its optimum does not depend on the start.
     random_state : int, RandomState instance or None, default=None
+        Seed of all that is drawn at random; a number makes fits repeatable.
     verbose : int, default=0
+        If above 0, print how far a fit has come, a line at a time.
 
     Attributes
     ----------
@@ -137,11 +141,9 @@ class L3MClassifier(LocallyLinearClassifier):
     t_ : int
         "online": rows passed over.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`: that of least log loss
-        on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
-        five short fits for it; of more, one; with `early_stopping` none.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
     objective_, validation_scores_ : list of float
         One value an iteration; "convex": the program's objective, exact.
     n_iter_, n_features_in_ : int

@@ -23,9 +23,10 @@ _CODING_ROWS = 50_000  # of the anchors of short fits
 
 
 class LLSVMClassifier(LocallyLinearClassifier):
-    """Locally linear SVM over any coding: LL-SVM, its OCC variants, LCC+SVM.
+    """Take this for a coding of your own, or a known duality gap: LL-SVM, OCC, LCC+SVM.
 
-    A coding says how much each of m linear models counts at a row; a score is their weighted sum,
+    What matters most is `coding`, `alpha` and, where codes are of planes, `bias`. A coding says how
+    much each of m linear models counts at a row; a score is their weighted sum,
 
         score_y(x) = sum_j code_j(x) (w_yj . x + b_yj) + b_y        (equation 9 of the OCC paper)
 
@@ -48,88 +49,82 @@ class LLSVMClassifier(LocallyLinearClassifier):
         Stochastic gradient descent (PEG-LLSVM), which can learn from streams; or dual coordinate
         descent (LIB-LLSVM), which stops at a duality gap. Both minimise the same problem.
     weights : {"linear", "constant"}, default="linear"
-        "constant" leaves out W: a linear SVM on the codes, with the `b_yj` as its weights (LCC+SVM,
-        linear SVM + OCC).
+        "constant" leaves out W: the model is a linear SVM on the codes, with the weights `b_yj`.
+        This is LCC+SVM, and linear SVM + OCC.
     bias : {"local", "global", "both"}, default="local"
         One intercept for each model (LL-SVM), one for each score (equation 9), or these and those:
         codes of planes are signed and sum to no constant, so that without one for each score no
         border is a sphere. With constant weights, whether there is an intercept besides these.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        One class against the rest, or competing classes ("dual_cd": with the hinge and a coding
-        that the classes share).
+        One class against the rest, or competing classes. With "dual_cd", classes compete by the
+        hinge, in a coding that they share.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
-        Loss of the margin. "dual_cd" takes the first two.
+        Loss of the margin. "dual_cd" takes no "logistic".
     alpha : float, "auto" or "scale", default="auto"
-        L2 strength. "scale" is 0.05 times the mean squared norm of ``code (x) [x; 1]`` (without the
-        1 if ``bias="global"``) over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4,
-        1, 4, 16 or 64, whichever has the least log loss on rows held out of short fits. ``C`` of
-        scikit-learn's ``LinearSVC`` is ``1 / (n_samples * alpha)``. The chosen value is `alpha_`.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to 50,000
+        rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest log loss on rows
+        held out. "scale" is 0.05 times the mean squared norm of ``code (x) [x; 1]`` (without the 1
+        if ``bias="global"``), over n_samples. ``C`` of scikit-learn's ``LinearSVC`` is
+        ``1 / (n_samples * alpha)``.
     metric : {"auto", "diagonal", "full"}, int or None, default="auto"
-        By what the penalty and the coding measure. None counts all features alike. "diagonal"
-        counts each as much as the model uses it: in short fits, the features of each are weighed by
-        the gradients of the one before (AGOP, Radhakrishnan et al., 2024). "full" counts their
-        combinations too, a number only so many of these, those that are used most; rows must be
-        dense, of at most 2,000 features. "auto" takes the diagonal where it lowers the log loss of
-        held-out rows, else None (also with more features, or a frozen coding): errors are a
-        twentieth fewer for half as much time again, and features that tell nothing do little harm.
-        The papers have None. Models stay those of the features as given. A stream keeps the metric
-        of its first rows ("auto": none), which its coding is fitted in, or of the fit before.
+        What the penalty and distances measure features by. "diagonal" weighs each by how much the
+        model uses it, "full" also combinations of features, a number the most used of these. "auto"
+        takes the diagonal where it lowers the log loss of held-out rows, else None, which counts
+        all alike; docs/parameters.md has the rest.
     pieces : int, "auto" or None, default="auto"
-        Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
-        models can bend along single features. A number is the most pieces of a feature. "auto"
-        takes 8 where they lower the log loss of held-out rows: of at most 128 features, where
-        `standardize` is on, and neither a frozen coding nor a whole metric is asked for. Features
-        of two values, and sparse rows, have none. `local_model` stays exact and of the features as
-        given. In `local_coef_` and anchors, the pieces' columns follow those of the features
-        (`pieces_`). Fits take half as long again, predictions several times as long. A stream takes
-        quantiles of its first rows ("auto": none).
+        Most columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
+        models can bend along single features. "auto" takes 8 where they lower the log loss of
+        held-out rows, None takes none. `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have unit length, as those of
-        texts. Attributes and explanations are of the features as given: units do not matter.
+        Sparse rows are not centred. Models and explanations are of the features as given.
     penalize_intercept : bool, default=True
-        Treat intercepts as weights of a constant feature 1, as LIBLINEAR does. False leaves them
-        free, for "sgd" only.
+        Penalise intercepts too, as weights of a constant feature 1. LIBLINEAR does; False is for
+        "sgd" only.
     max_iter : int, default=1000
-        Most passes over the data.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the rows.
     round_rows : int or None, default=100_000
-        Only "sgd". Rows of an iteration where there are more: it takes the next so many of one
-        shuffled pass after another, and all iterations together make a pass at least. Steps fall as
-        if there were two rounds of rows; the coding is learned from as many rows, and codes are
-        written block by block. None takes all rows in every iteration.
+        Rows of an iteration where there are more: the next of shuffled passes. None takes all.
+        Steps then fall as if there were two rounds of rows; the coding is learned from as many
+        rows, and codes are written block by block. Only "sgd".
     tol : float, default=1e-3
-        "dual_cd" stops when the duality gap of every score's problem is at most this part of its
-        objective; "sgd" when the objective has not fallen by this much for `n_iter_no_change`
-        passes (`average` passes follow). With `early_stopping`, the validation accuracy is watched.
+        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by less than
+        this. "dual_cd" ends when the duality gap of every score's problem is at most this part of
+        its objective.
     n_iter_no_change : int, default=5
-        See `tol`.
+        Iterations in a row without a gain of `tol`, after which a fit ends. With "dual_cd", only if
+        `early_stopping`.
     batch_size : int or "auto", default="auto"
-        "sgd": rows that are scored by one matrix product before any of them updates the models; 1
-        is the paper's algorithm to the letter. "auto" is 64, or n_samples / 100 if that is less.
+        Rows that are scored by one matrix product before any of them updates the models. "auto" is
+        64, or n_samples / 100 if that is less. 1 is the paper's algorithm to the letter. Only
+        "sgd".
     average : int, default=5
-        "sgd": number of last passes whose iterates are averaged; 0 keeps the last iterate.
+        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the last alone.
+        Only "sgd".
     eta0 : float, default=10.0
-        "sgd": first step, in units of the inverse mean squared norm of ``code (x) [x; 1]``; at
-        most ``0.5 / batch_size`` for the squared hinge.
+        First step of the models, in units of the inverse mean squared norm of their features. At
+        most ``0.5 / batch_size`` for the squared hinge. Only "sgd".
     early_stopping : bool, default=False
-        Hold out a stratified part of the rows and watch the accuracy there.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`.
+        "dual_cd" also ends by its duality gap.
     validation_fraction : float, default=0.1
-        The part held out.
+        Part of the rows that `early_stopping` holds out.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Short fits, which choose alpha, the metric and the temperature, at once in threads, and
-        classes with "dual_cd"; -1 for all processors. The result does not depend on it.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
+        fits that choose parameters and the temperature, and classes with "dual_cd".
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves its short fits, for searches by
-        accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as in a search
+        by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
-        Let `fit` keep the coding and go on: "sgd" from the models and the step, "dual_cd" from the
-        dual variables, scaled to the new `alpha` (for a path of alphas over the same rows).
+        Let `fit` go on from the fit before. The coding is kept. "dual_cd" scales the dual variables
+        to the new `alpha`, for a path of alphas over the same rows.
     random_state : int, RandomState instance or None, default=None
-        Seed of the order of the rows, and of a coding without one.
+        Seed of all that is drawn at random; a number makes fits repeatable. A coding without one
+        gets one from it.
     verbose : int, default=0
-        Print a line for each pass.
+        If above 0, print how far a fit has come, a line at a time.
 
     Attributes
     ----------
@@ -148,18 +143,14 @@ class LLSVMClassifier(LocallyLinearClassifier):
     alpha_ : float
         The L2 strength used.
     feature_weights_ : ndarray of shape (n_features,)
-        What features count once they are standardized, the root of the metric's diagonal; of a
-        feature with pieces the most of its columns. Not with ``metric=None``, nor on a stream with
-        "auto". Rows have the same mean squared norm with it as without.
+        What standardized features count: roots of the metric's diagonal. Not with ``metric=None``.
     metric_ : ndarray of shape (n_features, n_features)
         Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``, of
         features that are standardized.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`: that of least log loss
-        on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
-        five short fits for it; of more, one; with `early_stopping` none.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
     objective_ : list of float
         Objective, one for each pass: the running estimate gathered during the pass; the last one of
         a "dual_cd" fit that reached `tol` is exact.

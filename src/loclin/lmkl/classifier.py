@@ -19,9 +19,11 @@ from loclin.lmkl.recipe import LMKLRecipe
 
 
 class LMKLClassifier(LocallyLinearClassifier):
-    """Localized multiple kernel learning with linear kernels: linear models under softmax gates.
+    """Take this for a few linear models that pass smoothly into one another: localized MKL.
 
-    A score is a sum of m linear models, weighed by the softmax of as many learned linear gates:
+    What matters most is `n_models`, `alpha` and `pieces`. This is localized multiple kernel
+    learning with linear kernels. A score is a sum of m linear models, weighed by the softmax of as
+    many learned linear gates:
 
         score_y(x) = sum_j code_j(x) (w_yj . x + b_yj) + b_y
         code_j(x) = exp(v_j . x + v_j0) / sum_k exp(v_k . x + v_k0)
@@ -46,62 +48,63 @@ class LMKLClassifier(LocallyLinearClassifier):
         Whether there is an intercept for each model or, as the paper has it, one for each class.
         Either is penalised like a weight.
     gate_lr : float, default=1.0
-        First step of the gates, at least 0, over the root of the rows' mean squared norm: with
-        "sgd" of each gate, later ones being ``1 / sqrt(sum of its squared gradients)`` (AdaGrad);
-        else of all of them, later ones half as long where the risk does not fall, else longer. 0
-        leaves the gates as they start: soft assignment to centres of k-means.
+        Length of the first step of the gates, at least 0, over the root of the rows' mean squared
+        norm. With "sgd" it is that of each gate, and later ones are
+        ``1 / sqrt(sum of its squared gradients)`` (AdaGrad). With "alternating" it is that of all
+        gates, and later ones are half as long where the risk does not fall, else longer. 0 leaves
+        the gates as they start: soft assignment to centres of k-means.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
-        Of the margin; "alternating" takes no "logistic".
+        Loss of the margin. "alternating" takes no "logistic".
     alpha : float, "auto" or "scale", default="auto"
-        L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
-        over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64,
-        whichever has the least log loss on rows held out of short fits.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to 50,000
+        rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest log loss on rows
+        held out. "scale" is 0.05 times the mean squared norm of ``code (x) [x; 1]``, over
+        n_samples.
     pieces : int, "auto" or None, default="auto"
-        Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
-        models can bend along single features. A number is the most pieces of a feature. "auto"
-        takes 8 where they lower the log loss of held-out rows: of at most 128 features, where
-        `standardize` is on, and neither a frozen coding nor a whole metric is asked for. Features
-        of two values, and sparse rows, have none. `local_model` stays exact and of the features as
-        given. In `local_coef_` and anchors, the pieces' columns follow those of the features
-        (`pieces_`). Fits take half as long again, predictions several times as long. A stream takes
-        quantiles of its first rows ("auto": none).
+        Most columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
+        models can bend along single features. "auto" takes 8 where they lower the log loss of
+        held-out rows, None takes none. `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have unit length, as those of
-        texts. Attributes and explanations are of the features as given: units do not matter.
+        Sparse rows are not centred. Models and explanations are of the features as given.
     max_iter : int, default=1000
-        Most passes over the rows, or steps of the gates.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the rows. With
+        "alternating" it is a step of the gates.
     round_rows : int or None, default=100_000
-        Rows of an iteration of "sgd" where there are more: it takes the next so many of one
-        shuffled pass after another. None takes all rows in every iteration.
+        Rows of an iteration where there are more: the next of shuffled passes. None takes all. Only
+        "sgd".
     tol : float, default=1e-3
-        Iterations end when the objective (with early stopping: minus the held-out accuracy) has not
-        fallen by `tol` for `n_iter_no_change` in a row; then come `average` more. Also the duality
-        gap of each SVM, as a part of its objective.
+        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by less than
+        this. With "alternating" it is also the duality gap of each SVM, as a part of its objective.
     n_iter_no_change : int, default=5
-        See `tol`.
+        Iterations in a row without a gain of `tol`, after which a fit ends.
     batch_size : int or "auto", default="auto"
-        Rows scored together by "sgd". "auto" takes 64, and n_samples / 100 below 6,400 rows.
+        Rows that are scored by one matrix product before any of them updates the models. "auto" is
+        64, or n_samples / 100 if that is less. Only "sgd".
     average : int, default=5
-        Average the iterates of so many last passes of "sgd"; 0 takes the last iterate.
+        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the last alone.
+        Only "sgd" averages.
     eta0 : float, default=10.0
-        First step of the models by "sgd", over the mean squared norm of their features; at most
-        ``0.5 / batch_size`` for the squared hinge.
+        First step of the models, in units of the inverse mean squared norm of their features. At
+        most ``0.5 / batch_size`` for the squared hinge. Only "sgd".
     early_stopping : bool, default=False
-        Hold out rows, and stop when accuracy there no longer rises.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`.
     validation_fraction : float, default=0.1
-        Part held out.
+        Part of the rows that `early_stopping` holds out.
     class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Short fits, which choose alpha and the temperature, at once in threads; -1 for all
-        processors. The result does not depend on it.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
+        fits that choose parameters and the temperature.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves its short fits, for searches by
-        accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as in a search
+        by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
-        Go on from the fit before.
+        Let `fit` go on from the fit before.
     random_state : int, RandomState instance or None, default=None
+        Seed of all that is drawn at random; a number makes fits repeatable.
     verbose : int, default=0
+        If above 0, print how far a fit has come, a line at a time.
 
     Attributes
     ----------
@@ -117,8 +120,7 @@ class LMKLClassifier(LocallyLinearClassifier):
     intercept_ : ndarray of shape (s,)
     alpha_ : float
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`: that of least log loss
-        on rows held out; on a stream, before they are learned.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
     objective_, validation_scores_ : list of float
         One value an iteration.
     n_iter_, n_features_in_ : int

@@ -52,9 +52,10 @@ Kernel = str | Callable[[Any, Any], Any]
 
 
 class KernelLMKLClassifier(Scored, BaseEstimator):
-    """Localized multiple kernel learning: SVMs on kernels that count differently at every row.
+    """Take this for several kernels, each where it is best, on a few thousand rows: localized MKL.
 
-    A score is that of an SVM on the kernels k_m, combined by the softmax of learned linear gates:
+    What matters most is `kernels`, `alpha` and `gate_lr`. A score is that of an SVM on the kernels
+    k_m, combined by the softmax of learned linear gates:
 
         score_y(x) = sum_i a_yi sum_m eta_m(x) k_m(x_i, x) eta_m(x_i) + b_y
         eta_m(x) = exp(v_m . x + v_m0) / sum_l exp(v_l . x + v_l0)
@@ -78,22 +79,27 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         ``partial(polynomial_kernel, degree=2)``.
     gate_lr : float, default=1.0
         Length of the first step of the gates, at least 0, over the root of the rows' mean squared
-        norm; later ones are half as long where the value does not fall, else longer. 0 leaves the
-        gates as they start: at random, near equal shares.
+        norm. Later ones are half as long where the objective does not fall, else longer. 0 leaves
+        the gates as they start: at random, near equal shares.
     alpha : float or "scale", default="scale"
-        L2 strength, above 0. "scale" takes 0.05 times the mean of ``sum_m eta_m(x)^2 k_m(x, x)`` at
-        the start, over n_samples. None counts as less than 1e-9 of that mean over n_samples. ``C``
-        of `SVC` is ``1 / (n_samples * alpha)``.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. "scale" is 0.05
+        times the mean of ``sum_m eta_m(x)^2 k_m(x, x)`` at the start, over n_samples. None counts
+        as less than 1e-9 of that mean over n_samples. ``C`` of `SVC` is
+        ``1 / (n_samples * alpha)``.
     max_iter : int, default=100
-        Most steps of the gates.
+        Most iterations: a fit that needs more warns. An iteration is a step of the gates, for which
+        all SVMs are solved anew. The default is lower, 100.
     tol : float, default=1e-3
-        Steps end when five in a row have not lowered the value by `tol`. Also that of the SVMs,
-        whose solver ends after 100,000 steps, or 100 a row, with a warning.
+        A fit ends when five iterations in a row each lower the objective by less than this. Also
+        the tolerance of the SVMs, whose solver ends after 100,000 steps, or 100 a row, with a
+        warning.
     class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; multiplied with the sample weights.
     calibrate : bool, default=True
-        Find the temperature of the probabilities, by SVMs under the same gates that hold rows out.
-        False saves these, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as in a search
+        by accuracy, and leaves no `predict_proba`. These are SVMs under the same gates.
     random_state : int, RandomState instance or None, default=None
+        Seed of all that is drawn at random; a number makes fits repeatable.
 
     Attributes
     ----------
@@ -106,10 +112,9 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
     intercept_ : ndarray of shape (s,)
     alpha_ : float
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`: that of least log loss
-        on rows held out.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
     objective_ : list of float
         The value after each step of the gates.
     n_iter_, n_features_in_ : int

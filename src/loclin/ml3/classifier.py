@@ -23,10 +23,12 @@ _MODELS, _ROWS_OF_A_MODEL = 16, 2  # of a class, and of each of them at least
 
 
 class ML3Classifier(LocallyLinearClassifier):
-    """Multiclass latent locally linear SVM: ML3 (Fornoni, Caputo and Orabona, 2013).
+    """Take this first: of loclin's single models it ranks best with default settings.
 
-    Every class has `n_models` linear models. A sample's score for a class combines that class's
-    models with the weights that favour it most,
+    What matters most is `alpha`, `n_models` and `pieces`. This is ML3, the multiclass latent
+    locally linear SVM (Fornoni, Caputo and Orabona, 2013). Every class has `n_models` linear
+    models. A sample's score for a class combines that class's models with the weights that favour
+    it most,
 
         score_y(x) = max of code . (W_y x + b_y)  over  code >= 0, ||code||_p <= 1
                    = || max(W_y x + b_y, 0) ||_q,   1/p + 1/q = 1      (equations 7, 14 and 16)
@@ -64,80 +66,68 @@ class ML3Classifier(LocallyLinearClassifier):
     loss : {"hinge", "logistic"}, default="hinge"
         Loss of the margin. The paper has the hinge.
     alpha : float, "auto" or "scale", default="auto"
-        L2 strength. "scale" is ``0.05 (mean ||x||^2 + 1) / n_samples``, the best fixed rule over 24
-        data sets; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64, whichever has
-        the least log loss on rows held out of short fits (1 unless beaten by more than chance):
-        noisy labels need more. The paper's regularisation lambda, for a sum of losses, is
-        ``n_samples * alpha``. The chosen value is `alpha_`.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to 50,000
+        rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest log loss on rows
+        held out. "scale" is ``0.05 (mean ||x||^2 + 1) / n_samples``. The paper's lambda, for a sum
+        of losses, is ``n_samples * alpha``.
     metric : {"auto", "diagonal", "full"}, int or None, default="auto"
-        What the penalty measures by. None counts all features alike. "diagonal" counts each as much
-        as the model uses it: in short fits, the features of each are weighed by the gradients of
-        the one before (AGOP, Radhakrishnan et al., 2024). "full" counts their combinations too, a
-        number only so many of these, those that are used most; rows must be dense, of at most 2,000
-        features. "auto" takes the diagonal where it lowers the log loss of held-out rows, else None
-        (also with more features, or more than 64,000 rows): a fit takes a fifth longer, and
-        features that tell nothing do little harm. The paper has None. Models stay those of the
-        features as given. A stream takes the metric of its first rows ("auto": none), and follows
-        its gradients whenever the rows seen have doubled; after a fit it keeps the fit's.
+        What the penalty and distances measure features by. "diagonal" weighs each by how much the
+        model uses it, "full" also combinations of features, a number the most used of these. "auto"
+        takes the diagonal where it lowers the log loss of held-out rows, else None, which counts
+        all alike; docs/parameters.md has the rest.
     pieces : int, "auto" or None, default="auto"
-        Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
-        models can bend along single features. A number is the most pieces of a feature. "auto"
-        takes 8 where they lower the log loss of held-out rows: of at most 128 features, where
-        `standardize` is on, and neither a frozen coding nor a whole metric is asked for. Features
-        of two values, and sparse rows, have none. `local_model` stays exact and of the features as
-        given. In `local_coef_` and anchors, the pieces' columns follow those of the features
-        (`pieces_`). Fits take half as long again, predictions several times as long. A stream takes
-        quantiles of its first rows ("auto": none).
+        Most columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
+        models can bend along single features. "auto" takes 8 where they lower the log loss of
+        held-out rows, None takes none. `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have unit length, as those of
-        texts. Attributes and explanations are of the features as given: units do not matter.
+        Sparse rows are not centred. Models and explanations are of the features as given.
     penalize_intercept : bool, default=True
-        Treat the intercepts as weights of a constant feature 1, as the paper does. False leaves
-        them free.
+        Penalise intercepts too, as weights of a constant feature 1. The paper does.
     max_iter : int, default=1000
-        Most CCCP iterations (passes over the data) after the starting pass. With the default `tol`
-        most fits need 30 to 100. The paper takes 30.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the rows. They
+        come after the starting pass; most fits need 30 to 100, the paper takes 30.
     round_rows : int or None, default=50_000
-        Rows of an iteration where there are more: it takes the next so many of one shuffled pass
-        after another, and all iterations together make a pass at least. Each batch then freezes
-        its own codes, steps begin at a fifteenth of `eta0` and fall as if a round were all rows
-        (two rounds where there are no more). On 10^6 rows that errs half as much in less than a
-        twentieth of the time. None takes all rows in every iteration, as the paper does.
+        Rows of an iteration where there are more: the next of shuffled passes. None takes all. Each
+        batch then freezes its own codes. Steps begin at a fifteenth of `eta0`, and fall as if a
+        round were all rows (two rounds where there are no more). The default is lower, 50,000:
+        SAPL's anchors need more. On 10^6 rows that errs half as much as the paper's whole passes,
+        in less than a twentieth of the time.
     tol : float, default=1e-3
-        Stop when the objective (with `early_stopping` the validation accuracy) has not improved by
-        this much for `n_iter_no_change` iterations; `average` iterations follow.
+        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by less than
+        this.
     n_iter_no_change : int, default=5
-        See `tol`. The objective of rounds is a mean over some, and late: it has twice as many.
+        Iterations in a row without a gain of `tol`, after which a fit ends. In rounds it is twice
+        as many, as the objective of rounds is a mean over some, and late.
     batch_size : int or "auto", default="auto"
-        Rows that are scored by one matrix product before any of them updates the models. 1 is the
-        paper's algorithm to the letter; more reach the same errors, several times faster, as long
-        as a pass has a hundred batches or so: "auto" is 64, or n_samples / 100 if that is less.
+        Rows that are scored by one matrix product before any of them updates the models. "auto" is
+        64, or n_samples / 100 if that is less. 1 is the paper's algorithm to the letter; more reach
+        the same errors, several times faster, as long as a pass has a hundred batches or so.
     average : int, default=5
-        Number of last iterations whose iterates are averaged; 0 keeps the last iterate. The paper
-        averages one.
+        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the last alone.
+        The paper averages one.
     eta0 : float, default=10.0
-        First step, in units of ``1 / (mean ||x||^2 + 1)``; it keeps the first updates from leaving
-        plausible norms. With the default `alpha` this is the paper's s0 = 2 n_samples, present from
-        the start; inf lets the starting pass begin with steps of 1 / alpha.
+        First step of the models, in units of the inverse mean squared norm of their features. With
+        the default `alpha` this is the paper's ``s0 = 2 n_samples``, present from the start; inf
+        lets the starting pass begin with steps of ``1 / alpha``.
     early_stopping : bool, default=False
-        Hold out a stratified part of the rows and watch the accuracy there.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`.
     validation_fraction : float, default=0.1
-        The part held out.
+        Part of the rows that `early_stopping` holds out.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Short fits, which choose alpha, the metric and the temperature, at once in threads; -1 for
-        all processors. The result does not depend on it.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
+        fits that choose parameters and the temperature.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves its short fits, for searches by
-        accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as in a search
+        by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
-        Let `fit` go on from the models, and the step, of the fit before.
+        Let `fit` go on from the fit before.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starting codes and of the order of the rows.
+        Seed of all that is drawn at random; a number makes fits repeatable.
     verbose : int, default=0
-        Print a line for each iteration.
+        If above 0, print how far a fit has come, a line at a time.
 
     Attributes
     ----------
@@ -152,18 +142,14 @@ class ML3Classifier(LocallyLinearClassifier):
     alpha_ : float
         The L2 strength used.
     feature_weights_ : ndarray of shape (n_features,)
-        What features count once they are standardized, the root of the metric's diagonal; of a
-        feature with pieces the most of its columns. Not with ``metric=None``, nor on a stream with
-        "auto". Rows have the same mean squared norm with it as without.
+        What standardized features count: roots of the metric's diagonal. Not with ``metric=None``.
     metric_ : ndarray of shape (n_features, n_features)
         Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``, of
         features that are standardized.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`: that of least log loss
-        on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
-        five short fits for it; of more, one; with `early_stopping` none.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
     objective_ : list of float
         Running estimate of the objective, one for each iteration.
     validation_scores_ : list of float

@@ -29,10 +29,11 @@ _FIRST_STEP, _AS_PASS = 0.1, 4
 
 
 class SAPLClassifier(LocallyLinearClassifier):
-    """Locally linear classifier whose anchors are learned with it: LLC-SAPL.
+    """Take this for the lowest error after tuning on larger sets: LLC-SAPL.
 
-    A score is a sum of m linear models, weighted by localised soft assignment of the row to the
-    anchors v_j (equations 2 and 11 of the paper):
+    Anchors, which lie in the data, are learned with the models. What matters most is `alpha`,
+    `n_anchors` and `bandwidth`. A score is a sum of m linear models, weighted by localised soft
+    assignment of the row to the anchors v_j (equations 2 and 11 of the paper):
 
         score_y(x) = sum_j code_j(x) (w_yj . x + b_yj)
         code_j(x) = exp(-bandwidth ||x - v_j||^2) / the sum of these over the k nearest anchors
@@ -71,81 +72,72 @@ class SAPLClassifier(LocallyLinearClassifier):
         more than 100,000 rows of up to 100 features also draws all anchors together along
         features that tell little, and apart along others.
     weights : {"linear", "constant"}, default="linear"
-        "constant" leaves out W: a linear SVM on the codes, with the penalised weights `b_yj`
-        (LLC-SAPL_lcc).
+        "constant" leaves out W: the model is a linear SVM on the codes, with the weights `b_yj`.
+        They are penalised (LLC-SAPL_lcc).
     share_anchors : bool, default=True
         False gives every class anchors of its own (section 3.4): s times the memory and the time.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
-        Of the margin.
+        Loss of the margin.
     alpha : float, "auto" or "scale", default="auto"
-        L2 strength, above 0. "scale" takes 0.05 times the mean squared norm of ``code (x) [x; 1]``,
-        over n_samples; "auto" multiplies it, on 50 to 50,000 rows, by 1/4, 1, 4, 16 or 64,
-        whichever has the least log loss on rows held out of short fits.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to 50,000
+        rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest log loss on rows
+        held out. "scale" is 0.05 times the mean squared norm of ``code (x) [x; 1]``, over
+        n_samples.
     metric : {"auto", "diagonal", "full"}, int or None, default="auto"
-        By what the penalty and the distances to anchors measure. None counts all features alike.
-        "diagonal" counts each as much as the model uses it: in short fits, the features of each are
-        weighed by the gradients of the one before (AGOP, Radhakrishnan et al., 2024). "full" counts
-        their combinations too, a number only so many of these, those that are used most; rows must
-        be dense, of at most 2,000 features. "auto" takes the diagonal where it lowers the log loss
-        of held-out rows, else None (also with more features, or more than 64,000 rows): errors are
-        a twentieth fewer for a third more time, and features that tell nothing do little harm. The
-        paper has None. Models and anchors stay those of the features as given. A stream takes the
-        metric of its first rows ("auto": none), and follows its gradients whenever the rows seen
-        have doubled; after a fit it keeps the fit's.
+        What the penalty and distances measure features by. "diagonal" weighs each by how much the
+        model uses it, "full" also combinations of features, a number the most used of these. "auto"
+        takes the diagonal where it lowers the log loss of held-out rows, else None, which counts
+        all alike; docs/parameters.md has the rest.
     pieces : int, "auto" or None, default="auto"
-        Columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
-        models can bend along single features. A number is the most pieces of a feature. "auto"
-        takes 8 where they lower the log loss of held-out rows: of at most 128 features, where
-        `standardize` is on, and neither a frozen coding nor a whole metric is asked for. Features
-        of two values, and sparse rows, have none. `local_model` stays exact and of the features as
-        given. In `local_coef_` and anchors, the pieces' columns follow those of the features
-        (`pieces_`). Fits take half as long again, predictions several times as long. A stream takes
-        quantiles of its first rows ("auto": none).
+        Most columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
+        models can bend along single features. "auto" takes 8 where they lower the log loss of
+        held-out rows, None takes none. `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have unit length, as those of
-        texts. Attributes and explanations are of the features as given: units do not matter.
+        Sparse rows are not centred. Models and explanations are of the features as given.
     penalize_intercept : bool, default=False
-        Whether the `b_yj` are penalised like weights of a constant feature.
+        Penalise intercepts too, as weights of a constant feature 1. The default is False.
     max_iter : int, default=1000
-        Most passes over the rows, after five with the anchors at rest (the LL-SVM of equation 20).
-        With the default `tol` most fits need 20 to 60.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the rows. Five
+        with the anchors at rest come before (the LL-SVM of equation 20), and most fits need 20 to
+        60.
     round_rows : int or None, default=100_000
-        Rows of an iteration where there are more: it takes the next so many of one shuffled pass
-        after another, and all iterations together make a pass at least. Steps begin at a tenth of
-        `eta0` and fall as if there were four rounds of rows; anchors start from as many rows. None
-        takes all rows in every iteration, as the paper does.
+        Rows of an iteration where there are more: the next of shuffled passes. None takes all.
+        Steps then begin at a tenth of `eta0`, and fall as if there were four rounds of rows;
+        anchors start from as many rows. The paper takes all.
     tol : float, default=1e-3
-        Passes end when the objective (with early stopping: minus the held-out accuracy) has not
-        fallen by `tol` for `n_iter_no_change` passes in a row; then come `average` more. Where rows
-        come in rounds (`round_rows`), the objective is to fall by 2.5 `tol` of itself, or by
-        `tol` / 10 if that is more: with millions of rows it falls slowly, but for long.
+        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by less than
+        this. Where rows come in rounds (`round_rows`), each is to lower it by 2.5 `tol` of itself,
+        or by `tol` / 10 if that is more. Over millions of rows it falls slowly, but for long.
     n_iter_no_change : int, default=5
-        See `tol`.
+        Iterations in a row without a gain of `tol`, after which a fit ends.
     batch_size : int or "auto", default="auto"
-        Rows scored together; 1 is Algorithm 1 of the paper. "auto" takes 64, and n_samples / 100
-        below 6,400 rows.
+        Rows that are scored by one matrix product before any of them updates the models. "auto" is
+        64, or n_samples / 100 if that is less. 1 is Algorithm 1 of the paper.
     average : int, default=5
-        Average the iterates of so many last passes, or of eight times as many rounds; 0 takes the
-        last iterate.
+        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the last alone.
+        In rounds it is eight times as many.
     eta0 : float, default=10.0
-        First step of the models, over the mean squared norm of their features; a tenth where rows
-        come in rounds; at most ``0.5 / batch_size`` for the squared hinge.
+        First step of the models, in units of the inverse mean squared norm of their features. A
+        tenth where rows come in rounds; at most ``0.5 / batch_size`` for the squared hinge.
     early_stopping : bool, default=False
-        Hold out rows, and stop when accuracy there no longer rises.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`.
     validation_fraction : float, default=0.1
-        Part held out.
+        Part of the rows that `early_stopping` holds out. ``n_anchors="auto"`` holds out as many.
     class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Short fits, which choose alpha, the metric and the temperature, at once in threads, and
-        classes that do not share anchors; -1 for all processors. The result does not depend on it.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
+        fits that choose parameters and the temperature, and classes that do not share anchors.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves its short fits, for searches by
-        accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as in a search
+        by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
-        Go on from the fit before.
+        Let `fit` go on from the fit before.
     random_state : int, RandomState instance or None, default=None
+        Seed of all that is drawn at random; a number makes fits repeatable.
     verbose : int, default=0
+        If above 0, print how far a fit has come, a line at a time.
 
     Attributes
     ----------
@@ -165,18 +157,14 @@ class SAPLClassifier(LocallyLinearClassifier):
         Zeros.
     alpha_ : float
     feature_weights_ : ndarray of shape (n_features,)
-        What features count once they are standardized, the root of the metric's diagonal; of a
-        feature with pieces the most of its columns. Not with ``metric=None``, nor on a stream with
-        "auto". Rows have the same mean squared norm with it as without.
+        What standardized features count: roots of the metric's diagonal. Not with ``metric=None``.
     metric_ : ndarray of shape (n_features, n_features)
         Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``, of
         features that are standardized.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`: that of least log loss
-        on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
-        five short fits for it; of more, one; with `early_stopping` none.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
     objective_, validation_scores_ : list of float
         One value a pass.
     n_iter_, n_features_in_ : int

@@ -64,10 +64,11 @@ _DISTANCES = {"euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev", "m
 
 
 class SVMKNNClassifier(Scored, BaseEstimator):
-    """A linear SVM on the nearest training rows of every row that is asked: SVM-KNN.
+    """Take this to predict without training, from the rows nearest to each: SVM-KNN.
 
-    `fit` keeps the rows. For a row x the k nearest of them are found; if all have one label, that
-    is the answer, else a linear SVM is solved on them, one class against the rest,
+    What matters most is `n_neighbors`, `alpha` and `metric`. `fit` keeps the rows. For a row x the
+    k nearest of them are found; if all have one label, that is the answer, else a linear SVM is
+    solved on them, one class against the rest,
 
         alpha/2 ||w||^2 + sum_i w_i hinge(y_i (w . x_i + b)) / sum_i w_i    (over the k neighbours)
 
@@ -85,24 +86,25 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         where there are fewer. None takes 50, but no more than a quarter of the rows: the SVM of
         most of few rows is one linear model for all. Tune it.
     alpha : float or "scale", default="scale"
-        L2 strength, above 0. "scale" takes 0.3 times the mean squared distance of the neighbours to
-        their mean, over their number, anew for each neighbourhood. No strength is below 1e-9 of
-        that distance over that number. ``C`` of scikit-learn's ``SVC`` is
-        ``1 / (n_neighbors * alpha)``.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. "scale" is 0.3 times
+        the mean squared distance of the neighbours to their mean, over their number, anew for each
+        neighbourhood. No strength is below 1e-9 of that distance over that number. ``C`` of
+        scikit-learn's ``SVC`` is ``1 / (n_neighbors * alpha)``.
     metric : str or callable, default="euclidean"
         Distance that tells neighbours, as `sklearn.neighbors.NearestNeighbors` takes it. The SVM is
         linear in the features whatever it is. Others than "euclidean", "manhattan", "chebyshev" and
         "minkowski" may need features as they are: with those they are not standardized.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are divided only, and not even that where all have unit length, as those of
-        texts. Explanations are of the features as given: units do not matter.
+        Sparse rows are not centred. Models and explanations are of the features as given.
     tol : float, default=1e-3
-        Greatest violation of an SVM's optimality conditions, in units of the margin; after 100,000
+        Greatest violation of an SVM's optimality conditions, in units of the margin. After 100,000
         steps a warning gives the one that is left.
     class_weight : dict, "balanced" or None, default=None
+        Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Threads of the search for neighbours.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are parts of
+        the search for neighbours.
 
     Attributes
     ----------

@@ -35,10 +35,12 @@ _FEWEST_ATOMS, _MOST_ATOMS = 10, 100
 
 
 class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocallyLinearClassifier):
-    """US-SVM: linear classifiers that are sparse codes over a dictionary which they share.
+    """Take this for many classes, new ones in milliseconds, or several labels a row: US-SVM.
 
-    The weights of class y are ``w_y = D z_y``: a few atoms, the columns of D, each at most of unit
-    length. Training minimises, over D, the codes z and the intercepts,
+    Linear classifiers are sparse codes over a dictionary that they share. What matters most is
+    `n_atoms`, `beta` and `n_nonzero`. The weights of class y are ``w_y = D z_y``: a few atoms, the
+    columns of D, each at most of unit length. Training minimises, over D, the codes z and the
+    intercepts,
 
         sum_y [ alpha/2 ||D z_y||^2 + beta (r ||z_y||_1 + (1 - r) ||z_y||^2) ]
             + sum_i w_i sum_y hinge(+-(z_y . D' x_i + b_y)) / sum_i w_i,
@@ -57,8 +59,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         atoms as classes the best dictionary is that of the classes' own SVMs; fewer have to be
         shared.
     alpha : float, default=0.0
-        Strength of ``||D z||^2 / 2``. At 0, the terms it brings are not computed, and the penalty
-        on z alone bounds the weights.
+        Strength of ``||D z||^2 / 2``. The default is 0: the terms it brings are not computed, and
+        the penalty on z alone bounds the weights.
     beta : float, "auto" or "scale", default="auto"
         Strength of the penalty on the codes. "scale" is 0.02 times the root mean square of
         ``D' x`` over the square root of n_samples; "auto" multiplies it, on 50 to 50,000 rows
@@ -89,38 +91,40 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     block_iter : int, default=10
         Batches that move the codes before as many move the dictionary (the paper's B).
     max_iter : int, default=1000
-        Most passes over the data. With a given dictionary, most steps of the interior-point method;
-        from 8,192 rows on, most rounds, each of which solves the problem of a part of the rows.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the rows. With a
+        given dictionary it is a step of the interior-point method; from 8,192 rows on, a round that
+        solves the problem of a part of the rows.
     tol : float, default=1e-4
-        The learning of the dictionary ends when the objective has not fallen by this much for
-        `n_iter_no_change` passes (`average` passes follow); that of codes over a dictionary, when
-        the duality gap of every problem is at most this part of its objective. With
-        `early_stopping`, the validation accuracy is watched.
+        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by less than
+        this. Codes over a dictionary are learned until the duality gap of every problem is at most
+        this part of its objective. The default is lower, 1e-4.
     n_iter_no_change : int, default=20
-        See `tol`.
+        Iterations in a row without a gain of `tol`, after which a fit ends. The default is higher,
+        20.
     batch_size : int or "auto", default="auto"
-        Rows that are scored by one matrix product. "auto" is 64, or n_samples / 100 if that is
-        less.
+        Rows that are scored by one matrix product before any of them updates the models. "auto" is
+        64, or n_samples / 100 if that is less.
     average : int, default=5
-        Number of last passes whose dictionaries are averaged; 0 keeps the last one.
+        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the last alone.
+        What is averaged is the dictionary.
     early_stopping : bool, default=False
-        Hold out a part of the rows and watch the accuracy there.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`.
     validation_fraction : float, default=0.1
-        The part held out.
+        Part of the rows that `early_stopping` holds out.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights. None for several labels a row.
     n_jobs : int or None, default=None
-        Short fits, which choose beta and the temperature, at once in threads; -1 for all
-        processors. The result does not depend on it.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
+        fits that choose parameters and the temperature.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves its short fits, for searches by
-        accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as in a search
+        by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
-        Let `fit` go on from the dictionary and the codes of the fit before.
+        Let `fit` go on from the fit before.
     random_state : int, RandomState instance or None, default=None
-        Seed of the order of the rows, and of the atoms to start from.
+        Seed of all that is drawn at random; a number makes fits repeatable.
     verbose : int, default=0
-        Print a line for each pass.
+        If above 0, print how far a fit has come, a line at a time.
 
     Attributes
     ----------
@@ -140,12 +144,10 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             the last axis
         The atoms as local models that all scorers share: read-only views.
     temperature_ : float, ndarray of shape (n_labels,) or None
-        What scores are divided by before their softmax is `predict_proba`: that of least log loss
-        on rows held out; on a stream, before they are learned. A fit of less than 2,500 rows takes
-        five short fits for it; of more, one; with `early_stopping` none.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
         Several labels a row have one each; a late one has the geometric mean of the others'.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n such rows.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
     objective_ : list of float
         Objective, one for each pass: the running estimate gathered during the pass.
     validation_scores_ : list of float
