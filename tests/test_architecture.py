@@ -144,7 +144,7 @@ def classes():
 
 # A constructor or a library's protocol is extended: the base's part runs too.
 EXTENDED = {"__init__", "__init_subclass__", "__sklearn_tags__", "__getstate__", "__setstate__",
-            "_what_is_wrong"}  # fmt: skip
+            "_what_is_wrong", "count_in"}  # fmt: skip
 
 
 def is_concrete(attribute):

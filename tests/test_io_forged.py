@@ -203,7 +203,7 @@ def test_hashing_into_no_columns_is_refused(n_features, path):
     refused(path, "n_features of a HashingVectorizer counts columns that are not there")
 
 
-@pytest.mark.parametrize("name", ["_check_parameters", "_validate_new", "predict", "_is_fitted"])
+@pytest.mark.parametrize("name", ["_checked_parameters", "_validate_new", "predict", "_is_fitted"])
 def test_an_attribute_does_not_hide_a_method(name, path):
     model = of_class("loclin.ML3Classifier", **{name: {"type": "object"}})
     refused(forged.write(path, forged.of(model)), f"{name} is a method of ML3Classifier")

@@ -28,14 +28,13 @@ from loclin.engine.coders import (
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Rows
 from loclin.engine.jit import OPTIONS
-from loclin.engine.losses import losses_for
 from loclin.engine.prediction import codes_by
 from loclin.engine.procedure import LocalModels, Part, Predictor
 from loclin.engine.rows import add_outer, compiled_form, gather, row_buffer, score
 from loclin.engine.sgd import SGD, SGDFit, SGDStream
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number, check_option
+from loclin.fitting.checks import check_loss_for, check_number
 from loclin.fitting.encode import Views
 from loclin.fitting.recipe import Before, Recipe, Trial
 from loclin.fitting.strength import check_strength
@@ -191,6 +190,14 @@ class TwoGatesRecipe(Recipe):
 
     gate_lr: float
 
+    def check(self) -> None:
+        check_number("gate_lr", self.gate_lr, low=0, open_high=True)
+        check_loss_for("descent", self.loss)
+        check_strength("alpha", self.alpha)
+
+    def stream_refusal(self) -> None:
+        """Every parameter leaves a way to learn from a stream."""
+
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
         return Trial({})
 
@@ -272,11 +279,3 @@ class TwoGatesClassifier(LocallyLinearClassifier):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        check_number("gate_lr", self.gate_lr, low=0, open_high=True)
-        check_option("loss", self.loss, losses_for("descent"))
-        check_strength("alpha", self.alpha)
-
-    def _stream_refusal(self) -> None:
-        """Every parameter leaves a way to learn from a stream."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,11 +14,8 @@ from loclin.csvm.pulled import (
 )
 from loclin.csvm.recipe import CSVMRecipe
 from loclin.engine.data import Floats
-from loclin.engine.losses import loss_of
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_loss_for, check_number, check_option
-from loclin.fitting.strength import check_strength
 
 
 class CSVMClassifier(LocallyLinearClassifier):
@@ -198,30 +194,7 @@ class CSVMClassifier(LocallyLinearClassifier):
     global_coef_: Floats
     global_intercept_: Floats
 
-    def _check_parameters(self) -> None:
-        if self.n_clusters is not None:
-            check_number("n_clusters", self.n_clusters, Integral, low=1, open_high=True,
-                         hint="or None")  # fmt: skip
-        check_number("global_penalty", self.global_penalty, low=1e-12, high=1e12)
-        if isinstance(self.centers, str):
-            check_option("centers", self.centers, {"kmeans"})
-        check_loss_for("dual", self.loss)
-        check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
-        if self._competing and "competing dual" not in loss_of(self.loss).serves:
-            raise ValueError(
-                f"loss={self.loss!r} needs multi_class='ovr'; multi_class='crammer_singer' takes "
-                "loss='hinge'."
-            )
-        check_strength("alpha", self.alpha)
-
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         if self._is_fitted() and sizes["k"] != sizes["m"]:
             return f"there are {sizes['k']} cluster_centers_, but models of {sizes['m']}"
         return None
-
-    def _stream_refusal(self) -> None:
-        return None
-
-    @property
-    def _competing(self) -> bool:
-        return self.multi_class == "crammer_singer"

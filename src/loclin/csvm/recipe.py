@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualFit, dual_problems
 from loclin.engine.losses import loss_of
 from loclin.engine.sgd import SGD, SGDStream, mean_squared_feature_norm
+from loclin.fitting.checks import check_loss_for, check_number, check_option
 from loclin.fitting.features import PLAIN
 from loclin.fitting.recipe import DUAL_TRIAL, Before, Recipe, Trial
+from loclin.fitting.strength import check_strength
 
 _CLUSTERS, _ROWS = 64, 30  # at most so many clusters, of so many rows on average
 # One for each model, penalised like the weight of a feature that is always 1.
@@ -37,6 +40,27 @@ class CSVMRecipe(Recipe):
     multiplies_features = True
     can_do_with_columns = True
     coding_name = "centers"
+
+    def check(self) -> None:
+        """Raise where a parameter is not valid."""
+        if self.n_clusters is not None:
+            check_number("n_clusters", self.n_clusters, Integral, low=1, open_high=True,
+                         hint="or None")  # fmt: skip
+        check_number("global_penalty", self.global_penalty, low=1e-12, high=1e12)
+        if isinstance(self.centers, str):
+            check_option("centers", self.centers, {"kmeans"})
+        check_loss_for("dual", self.loss)
+        check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
+        if self.competes and "competing dual" not in loss_of(self.loss).serves:
+            raise ValueError(
+                f"loss={self.loss!r} needs multi_class='ovr'; multi_class='crammer_singer' takes "
+                "loss='hinge'."
+            )
+        check_strength("alpha", self.alpha)
+
+    def stream_refusal(self) -> str | None:
+        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        return None
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
         """Return short fits over the clusters of all rows: they know no labels."""

@@ -68,14 +68,18 @@ class AveragedWeights(ABC):
     def current(self) -> tuple[Floats, ...]:
         """Mean of the iterates since averaging began, or the last one where it has not."""
 
+    @abstractmethod
     def parts(self, iterate: tuple[Floats, ...] | None = None) -> list[Part]:
-        """Return what it learns, beside what `current` gave of it.
+        """Return what it learns, beside what `current` gave of it, and what it adds up.
 
         Parameters
         ----------
         iterate : tuple of ndarray or None
             In the order of `current`.
         """
+
+    def weight_parts(self, iterate: tuple[Floats, ...] | None) -> list[Part]:
+        """Return the weights among the parts."""
         W, b, g = self.weights
         means: Any = (None,) * 3 if iterate is None else iterate[:3]
         as_fields = as_models(W, self.is_sparse, self.n_models)

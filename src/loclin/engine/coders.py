@@ -131,13 +131,9 @@ class Coder(ABC):
     def codes(self, Z: Matrix) -> Matrix:
         """Codes of rows: ndarray (n, m) or (n, s, m), or CSR (n, m)."""
 
+    @abstractmethod
     def learned(self) -> list[Part]:
-        """Return what it learns, in the order of `current`."""
-        return []
-
-    def sums(self) -> list[Part]:
-        """Return what it adds up over rows."""
-        return []
+        """Return what it learns, in the order of `current`, and then what it adds up over rows."""
 
     @abstractmethod
     def begin_pass(self, Z: Matrix, batch_size: int, *, moves: bool, average: bool) -> Any:
@@ -166,6 +162,10 @@ class Given(Coder):
     def codes(self, Z: Matrix) -> Matrix:
         """Codes of rows."""
         return Z
+
+    def learned(self) -> list[Part]:
+        """Nothing is learned."""
+        return []
 
     def begin_pass(self, Z: Matrix, batch_size: int, *, moves: bool, average: bool) -> GivenCodes:
         """Return the codes as a pass takes them."""

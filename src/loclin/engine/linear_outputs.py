@@ -201,12 +201,12 @@ class LearnedOutputs(Coder):
         """Codes of rows."""
 
     def learned(self) -> list[Part]:
-        """Return the outputs."""
-        return [Part("outputs", self.U, power=1), Part("constants", self.c, of="outputs")]
-
-    def sums(self) -> list[Part]:
-        """Return the sums of squared gradients."""
-        return [Part("history", self.history, adds_up=True)]
+        """Return the outputs, and the sums of their squared gradients."""
+        return [
+            Part("outputs", self.U, power=1),
+            Part("constants", self.c, of="outputs"),
+            Part("history", self.history, adds_up=True),
+        ]
 
     def outputs(self, Z: Matrix, batch_size: int, average: bool, first: int = 0) -> MovingOutputs:
         """Return the outputs as a pass over these rows takes them; those before `first` rest."""

@@ -136,10 +136,11 @@ class SGD(AveragedWeights):
 
     def parts(self, iterate: tuple[Floats, ...] | None = None) -> list[Part]:
         """Return what it learns, and what its coder does, beside what `current` gave of it."""
-        learned = self.coder.learned()
+        learned = [part for part in self.coder.learned() if not part.adds_up]
+        sums = [part for part in self.coder.learned() if part.adds_up]
         means = [None] * len(learned) if iterate is None else iterate[3:]
         of_coder = [part._replace(mean=mean) for part, mean in zip(learned, means, strict=True)]
-        return [*super().parts(iterate), *of_coder, *self.coder.sums()]
+        return [*self.weight_parts(iterate), *of_coder, *sums]
 
     def fitted(self, t: int, *iterate: Floats) -> DescentModels:
         """Return what `current` gave as a fitted model."""

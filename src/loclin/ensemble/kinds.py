@@ -47,8 +47,8 @@ def check_kinds(estimators: Any) -> None:
 def check_streams(members: list[Any]) -> None:
     """Raise where a member cannot learn from a stream."""
     for member in members:
-        member._check_parameters()
-        if (refusal := member._stream_refusal()) is not None:
+        recipe = member._checked_parameters()
+        if (refusal := recipe.stream_refusal()) is not None:
             raise ValueError(
                 f"estimators: {type(member).__name__} learns from no stream: {refusal}"
             )

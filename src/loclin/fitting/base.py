@@ -7,7 +7,7 @@ nothing that is concrete.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -53,7 +53,7 @@ def _overflow_is_checked() -> np.errstate:
 
 
 def _can_stream(classifier: LocallyLinearClassifier) -> bool:
-    refusal = classifier._stream_refusal()
+    refusal = classifier._given().stream_refusal()
     if refusal is not None:
         raise AttributeError(refusal)
     return True
@@ -62,7 +62,7 @@ def _can_stream(classifier: LocallyLinearClassifier) -> bool:
 class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized, Stored, ABC):
     """Abstract locally linear classifier.
 
-    A model supplies its constructor, the checks of its parameters, and its recipe. `fit` and
+    A model supplies its constructor and its recipe. `fit` and
     `partial_fit` are atomic, so nothing that an attribute holds may be changed in place.
     """
 
@@ -72,16 +72,6 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
     _streamed_metric: StreamedMetric | None = None
     _mean_weight: RunningMean = RunningMean()  # of the rows of a stream
     _taken_over: Mapping[str, Any] = MappingProxyType({})  # choices of another fit, for the next
-
-    # What a model supplies.
-
-    @abstractmethod
-    def _check_parameters(self) -> None:
-        """Raise where a parameter of the model is not valid."""
-
-    @abstractmethod
-    def _stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they do."""
 
     # What the user calls.
 
@@ -230,10 +220,14 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
 
     def _checked_parameters(self) -> Recipe:
         """Return what the parameters say, if they are valid."""
-        self._check_parameters()
-        recipe = self._recipe_type.of(vars(self))
+        recipe = self._given()
+        recipe.check()
         check_shared_parameters(recipe)
         return recipe
+
+    def _given(self) -> Recipe:
+        """Return what the parameters say, whatever they are."""
+        return self._recipe_type.of(vars(self))
 
     def _recipe(self, seed: int, **known: Any) -> Recipe:
         """Return what the next fit needs, from the parameters and what was chosen before."""

@@ -31,8 +31,7 @@ def check_consistent(model: Any) -> None:
     ValueError, TypeError
     """
     for estimator in estimators_in(model):
-        check = getattr(estimator, "_checked_parameters", estimator._check_parameters)
-        check()
+        _check_of(estimator)()
         try:
             check_described(estimator, thorough=True)
             _check_words(estimator)
@@ -67,8 +66,14 @@ def estimators_in(model: Any) -> Iterator[Any]:
             waiting += value.ravel().tolist() if value.dtype == object else []
         elif hasattr(value, "__dict__") and not isinstance(value, type | ModuleType):
             waiting += vars(value).values()
-            if isinstance(value, BaseEstimator) and hasattr(value, "_check_parameters"):
+            if isinstance(value, BaseEstimator) and _check_of(value) is not None:
                 yield value
+
+
+def _check_of(estimator: Any) -> Any:
+    """Return what checks all parameters of an estimator of loclin; None of others."""
+    known = getattr(estimator, "_check_parameters", None)
+    return getattr(estimator, "_checked_parameters", known)
 
 
 def wrong_with(classifier: Any, sizes: Mapping[str, int]) -> str | None:

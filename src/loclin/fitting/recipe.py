@@ -191,6 +191,14 @@ class Recipe(Known, ABC):
     # What a model supplies.
 
     @abstractmethod
+    def check(self) -> None:
+        """Raise where a parameter of the model is not valid."""
+
+    @abstractmethod
+    def stream_refusal(self) -> str | None:
+        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+
+    @abstractmethod
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
         """Return the short fits that choose the strength on few rows, and the temperature.
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number, check_option
-from loclin.forest.recipe import FORESTS, ForestRecipe
+from loclin.forest.recipe import ForestRecipe
 from loclin.forest.trees import ForestModels
 
 
@@ -131,21 +129,3 @@ class ForestClassifier(LocallyLinearClassifier):
         self.calibrate = calibrate
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        check_number("n_trees", self.n_trees, Integral, low=1, open_high=True)
-        check_option("splits", self.splits, FORESTS)
-        if isinstance(self.max_features, str):
-            check_option("max_features", self.max_features, {"log2", "sqrt"}, ", or a number")
-        elif isinstance(self.max_features, Integral):
-            check_number("max_features", self.max_features, Integral, low=1,
-                         hint='or a part above 0, at most 1.0, or "sqrt" or "log2"')  # fmt: skip
-        else:
-            check_number("max_features", self.max_features, Real, low=0, high=1, open_low=True,
-                         hint='or an integer, or "sqrt" or "log2"')  # fmt: skip
-        check_number("min_samples_leaf", self.min_samples_leaf, Integral, low=1, open_high=True)
-        check_number("min_weight_fraction_leaf", self.min_weight_fraction_leaf, low=0, high=0.5)
-        check_number("most_rows", self.most_rows, Integral, low=1, open_high=True)
-
-    def _stream_refusal(self) -> str:
-        return "partial_fit is not for ForestClassifier: trees must see all rows."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from loclin.engine.data import Rows
 from loclin.engine.leaves import leaf_scores
 from loclin.engine.procedure import Procedure, StreamProcedure
 from loclin.engine.scores import winners
+from loclin.fitting.checks import check_number, check_option
 from loclin.fitting.recipe import Before, Recipe, Trial
 from loclin.fitting.targets import share_right
 from loclin.forest.trees import ForestModels, Middle, leaves_of, shares_of, zero_models
@@ -31,6 +32,26 @@ class ForestRecipe(Recipe):
     min_samples_leaf: int
     min_weight_fraction_leaf: float
     most_rows: int
+
+    def check(self) -> None:
+        """Raise where a parameter is not valid."""
+        check_number("n_trees", self.n_trees, Integral, low=1, open_high=True)
+        check_option("splits", self.splits, FORESTS)
+        if isinstance(self.max_features, str):
+            check_option("max_features", self.max_features, {"log2", "sqrt"}, ", or a number")
+        elif isinstance(self.max_features, Integral):
+            check_number("max_features", self.max_features, Integral, low=1,
+                         hint='or a part above 0, at most 1.0, or "sqrt" or "log2"')  # fmt: skip
+        else:
+            check_number("max_features", self.max_features, Real, low=0, high=1, open_low=True,
+                         hint='or an integer, or "sqrt" or "log2"')  # fmt: skip
+        check_number("min_samples_leaf", self.min_samples_leaf, Integral, low=1, open_high=True)
+        check_number("min_weight_fraction_leaf", self.min_weight_fraction_leaf, low=0, high=0.5)
+        check_number("most_rows", self.most_rows, Integral, low=1, open_high=True)
+
+    def stream_refusal(self) -> str | None:
+        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        return "partial_fit is not for ForestClassifier: trees must see all rows."
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
         """Return forests that tell the temperature."""

@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.engine.scores import regions_of
 from loclin.fitting.atomic import snapshot
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_loss_for, check_number, check_option
+from loclin.fitting.checks import check_number
 from loclin.fitting.pieces import names_of
-from loclin.fitting.strength import check_strength
 from loclin.l3m.models import ConvexModels, OnlineModels, PartitionedModels, RegionalModels
-from loclin.l3m.recipe import RESTARTS, L3MRecipe
+from loclin.l3m.recipe import L3MRecipe
 from loclin.l3m.rules import region_rules
 
 _REGIONS = 6  # the paper's number
@@ -218,27 +217,6 @@ class L3MClassifier(LocallyLinearClassifier):
     n_regions_: int
     partition_coef_: NDArray[np.floating]
     partition_intercept_: NDArray[np.floating]
-
-    def _check_parameters(self) -> None:
-        if self.n_regions is not None and self.n_regions != "auto":
-            hint = 'or "auto" or None'
-            check_number("n_regions", self.n_regions, Integral, low=2, open_high=True, hint=hint)
-        check_option("solver", self.solver, RESTARTS)
-        check_loss_for("partition", self.loss)
-        check_strength("alpha", self.alpha)
-        hint = "without a margin the optimum is one classifier"
-        check_number("margin", self.margin, low=0, open_low=True, open_high=True, hint=hint)
-        if self.n_restarts is not None:
-            hint = "or None"
-            check_number("n_restarts", self.n_restarts, Integral, low=1, open_high=True, hint=hint)
-        check_number("eta0", self.eta0, low=0, open_low=True, open_high=True)
-
-    def _stream_refusal(self) -> str | None:
-        if self.solver != "online":
-            return "partial_fit needs solver='online'; the others must see all rows."
-        if self.n_regions == "auto":
-            return "partial_fit needs a number of regions; 'auto' must see all rows."
-        return None
 
     @snapshot
     def regions(self, X: ArrayLike) -> NDArray[np.intp]:

@@ -262,6 +262,7 @@ class OnlineStream(StreamProcedure):
 
     def count_in(self, others: Sequence[Self], since: Self | None) -> None:
         """Let the counts be those of the others together; errors are the mean of theirs."""
+        super().count_in(others, since)
         begun = Sums() if since is None else since.sums
         self._keep(Sums(*(
             before + sum(own - before for own in of_all)

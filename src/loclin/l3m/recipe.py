@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from loclin.engine.data import Matrix, Rows, mean_squared_norm
 from loclin.engine.losses import loss_of
 from loclin.engine.procedure import Procedure
 from loclin.engine.threads import threads_for
+from loclin.fitting.checks import check_loss_for, check_number, check_option
 from loclin.fitting.recipe import Before, Recipe, Trial
 from loclin.fitting.rows import can_hold_out, hold_out
+from loclin.fitting.strength import check_strength
 from loclin.l3m.convex import ConvexFit, Problem
 from loclin.l3m.online import Online, OnlineFit, OnlineRun, OnlineStream, Settings, Sums
 from loclin.l3m.outputs import Vector, block_products, occurring_columns
@@ -53,6 +56,29 @@ class L3MRecipe(Recipe):
 
     multiplies_features = True
     alpha_unit = 0.4  # by cross-validation (docs/notes/l3m.md)
+
+    def check(self) -> None:
+        """Raise where a parameter is not valid."""
+        if self.n_regions is not None and self.n_regions != "auto":
+            hint = 'or "auto" or None'
+            check_number("n_regions", self.n_regions, Integral, low=2, open_high=True, hint=hint)
+        check_option("solver", self.solver, RESTARTS)
+        check_loss_for("partition", self.loss)
+        check_strength("alpha", self.alpha)
+        hint = "without a margin the optimum is one classifier"
+        check_number("margin", self.margin, low=0, open_low=True, open_high=True, hint=hint)
+        if self.n_restarts is not None:
+            hint = "or None"
+            check_number("n_restarts", self.n_restarts, Integral, low=1, open_high=True, hint=hint)
+        check_number("eta0", self.eta0, low=0, open_low=True, open_high=True)
+
+    def stream_refusal(self) -> str | None:
+        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        if self.solver != "online":
+            return "partial_fit needs solver='online'; the others must see all rows."
+        if self.n_regions == "auto":
+            return "partial_fit needs a number of regions; 'auto' must see all rows."
+        return None
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
         """Return short fits, each with a partition of its own."""

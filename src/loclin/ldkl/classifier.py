@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from loclin.engine.data import Floats
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_loss_for, check_number
-from loclin.fitting.strength import check_strength
 from loclin.ldkl.recipe import LDKLRecipe
 from loclin.ldkl.tree import TreeModels
 
@@ -217,20 +214,7 @@ class LDKLClassifier(LocallyLinearClassifier):
     tree_intercept_: Floats
     hardness_: float
 
-    def _check_parameters(self) -> None:
-        if self.depth != "auto":
-            check_number("depth", self.depth, Integral, low=0, high=12, hint='or "auto"')
-        check_number("annealing", self.annealing, low=0, open_low=True, open_high=True)
-        check_number("tree_lr", self.tree_lr, low=0, open_high=True)
-        check_number("tree_penalty", self.tree_penalty, low=0, open_high=True)
-        check_loss_for("descent", self.loss)
-        check_strength("alpha", self.alpha)
-        check_number("eta0", self.eta0, low=0, open_low=True)
-
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         if self._is_fitted() and sizes["m"] + 1 != 2 << min(max(self._learned.depth, 0), 64):
             return f"depth_ is {self._learned.depth}, but there are {sizes['m']} nodes"
         return None
-
-    def _stream_refusal(self) -> None:
-        """Every parameter leaves a way to learn from a stream."""

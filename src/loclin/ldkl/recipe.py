@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import numpy as np
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Matrix, Rows, mean_squared_norm
 from loclin.engine.sgd import SGDFit, SGDStream
+from loclin.fitting.checks import check_loss_for, check_number
 from loclin.fitting.descent import learning_fit, learning_stream
 from loclin.fitting.recipe import Before, Recipe, Trial
+from loclin.fitting.strength import check_strength
 from loclin.ldkl.tree import LearnedTree, starting_tree
 
 _STREAM_PASS = 1000  # rows of a stream that count as a pass while its tree hardens
@@ -31,6 +34,21 @@ class LDKLRecipe(Recipe):
     multiplies_features = True
     follows_moments = True
     can_do_with_columns = True
+
+    def check(self) -> None:
+        """Raise where a parameter is not valid."""
+        if self.depth != "auto":
+            check_number("depth", self.depth, Integral, low=0, high=12, hint='or "auto"')
+        check_number("annealing", self.annealing, low=0, open_low=True, open_high=True)
+        check_number("tree_lr", self.tree_lr, low=0, open_high=True)
+        check_number("tree_penalty", self.tree_penalty, low=0, open_high=True)
+        check_loss_for("descent", self.loss)
+        check_strength("alpha", self.alpha)
+        check_number("eta0", self.eta0, low=0, open_low=True)
+
+    def stream_refusal(self) -> str | None:
+        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        return None
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
         """Return short fits of trees as deep as that of all rows."""

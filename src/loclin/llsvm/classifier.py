@@ -7,15 +7,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.engine.losses import loss_of, losses_for
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_loss_for, check_number, check_option
-from loclin.fitting.encode import (
-    belongs_to_classes,
-    check_coding,
-)
-from loclin.fitting.strength import check_strength
 from loclin.llsvm.coded import DescentCodedModels, SolvedCodedModels
 from loclin.llsvm.recipe import LLSVMRecipe
 
@@ -260,41 +253,3 @@ class LLSVMClassifier(LocallyLinearClassifier):
         self.verbose = verbose
 
     alpha_: float
-
-    def _check_parameters(self) -> None:
-        if self.coding is not None:
-            check_coding("coding", self.coding)
-        check_option("solver", self.solver, {"dual_cd", "sgd"})
-        check_option("weights", self.weights, {"linear", "constant"})
-        check_option("bias", self.bias, {"local", "global", "both"})
-        check_loss_for("descent", self.loss)
-        check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
-        check_strength("alpha", self.alpha)
-        check_number("eta0", self.eta0, low=0, open_low=True)
-        check_flag("penalize_intercept", self.penalize_intercept)
-        if self.solver == "dual_cd":
-            self._check_dual()
-
-    def _check_dual(self) -> None:
-        competing = self.multi_class == "crammer_singer"
-        procedure = "competing dual" if competing else "dual"
-        losses = losses_for(procedure)
-        if procedure not in loss_of(self.loss).serves:
-            raise ValueError(
-                f"loss={self.loss!r} with multi_class={self.multi_class!r} needs solver='sgd'; "
-                f"solver='dual_cd' takes one of {sorted(losses)}."
-            )
-        if not self.penalize_intercept:
-            raise ValueError(
-                "penalize_intercept=False needs solver='sgd'; solver='dual_cd' takes True."
-            )
-        if competing and belongs_to_classes(self.coding):
-            raise ValueError(
-                "multi_class='crammer_singer' with a coding for each class needs solver='sgd'; "
-                "solver='dual_cd' takes a coding that the classes share, or multi_class='ovr'."
-            )
-
-    def _stream_refusal(self) -> str | None:
-        if self.solver == "sgd":
-            return None
-        return f"partial_fit needs solver='sgd'; solver={self.solver!r} must see all rows."

@@ -13,16 +13,25 @@ from loclin.codings import SoftAssignmentCoding
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualFit, dual_problems
-from loclin.engine.losses import loss_of
+from loclin.engine.losses import loss_of, losses_for
 from loclin.engine.prediction import in_metric
 from loclin.engine.procedure import Procedure
 from loclin.engine.rounds import Rounds
 from loclin.engine.sgd import SGD, SGDFit, SGDStream, mean_squared_feature_norm
-from loclin.fitting.encode import Views, belongs_to_classes, check_classes, fitted_coding, seen_by
+from loclin.fitting.checks import check_flag, check_loss_for, check_number, check_option
+from loclin.fitting.encode import (
+    Views,
+    belongs_to_classes,
+    check_classes,
+    check_coding,
+    fitted_coding,
+    seen_by,
+)
 from loclin.fitting.features import PLAIN
 from loclin.fitting.mapped import LinearMap
 from loclin.fitting.recipe import DUAL_TRIAL, Before, Recipe, Trial
 from loclin.fitting.rows import default_n_anchors
+from loclin.fitting.strength import check_strength
 from loclin.fitting.wrapped import Constants
 from loclin.llsvm.coded import Coded
 
@@ -43,6 +52,46 @@ class LLSVMRecipe(Recipe):
     multiplies_features = True
     coding_name = "coding"
     can_do_with_columns = True
+
+    def check(self) -> None:
+        """Raise where a parameter is not valid."""
+        if self.coding is not None:
+            check_coding("coding", self.coding)
+        check_option("solver", self.solver, {"dual_cd", "sgd"})
+        check_option("weights", self.weights, {"linear", "constant"})
+        check_option("bias", self.bias, {"local", "global", "both"})
+        check_loss_for("descent", self.loss)
+        check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
+        check_strength("alpha", self.alpha)
+        check_number("eta0", self.eta0, low=0, open_low=True)
+        check_flag("penalize_intercept", self.penalize_intercept)
+        if self.solver == "dual_cd":
+            self._check_dual()
+
+    def _check_dual(self) -> None:
+        competing = self.multi_class == "crammer_singer"
+        procedure = "competing dual" if competing else "dual"
+        losses = losses_for(procedure)
+        if procedure not in loss_of(self.loss).serves:
+            raise ValueError(
+                f"loss={self.loss!r} with multi_class={self.multi_class!r} needs solver='sgd'; "
+                f"solver='dual_cd' takes one of {sorted(losses)}."
+            )
+        if not self.penalize_intercept:
+            raise ValueError(
+                "penalize_intercept=False needs solver='sgd'; solver='dual_cd' takes True."
+            )
+        if competing and belongs_to_classes(self.coding):
+            raise ValueError(
+                "multi_class='crammer_singer' with a coding for each class needs solver='sgd'; "
+                "solver='dual_cd' takes a coding that the classes share, or multi_class='ovr'."
+            )
+
+    def stream_refusal(self) -> str | None:
+        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        if self.solver == "sgd":
+            return None
+        return f"partial_fit needs solver='sgd'; solver={self.solver!r} must see all rows."
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
         """Return short fits over the anchors of all rows, or of enough: they know no labels."""

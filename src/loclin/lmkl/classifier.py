@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from loclin.engine.data import Floats
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_loss_for, check_number, check_option
-from loclin.fitting.strength import check_strength
 from loclin.lmkl.gates import (
     AlternatedModels,
     GatedModels,
@@ -203,19 +200,3 @@ class LMKLClassifier(LocallyLinearClassifier):
 
     gate_coef_: Floats
     gate_intercept_: Floats
-
-    def _check_parameters(self) -> None:
-        if self.n_models is not None:
-            check_number("n_models", self.n_models, Integral, low=1, open_high=True, hint="or None")
-        check_option("solver", self.solver, {"sgd", "alternating"})
-        check_option("bias", self.bias, {"local", "global"})
-        check_number("gate_lr", self.gate_lr, low=0, open_high=True)
-        procedure = "descent" if self.solver == "sgd" else "dual"
-        check_loss_for(procedure, self.loss, hint=f" with solver={self.solver!r}")
-        check_strength("alpha", self.alpha)
-        check_number("eta0", self.eta0, low=0, open_low=True)
-
-    def _stream_refusal(self) -> str | None:
-        if self.solver == "sgd":
-            return None
-        return "partial_fit needs solver='sgd'; solver='alternating' must see all rows."

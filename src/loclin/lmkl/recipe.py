@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from loclin.engine.dual import DualFit, dual_problems
 from loclin.engine.losses import loss_of
 from loclin.engine.procedure import Procedure
 from loclin.engine.sgd import SGDStream, mean_squared_feature_norm
+from loclin.fitting.checks import check_loss_for, check_number, check_option
 from loclin.fitting.descent import learning_fit, learning_stream
 from loclin.fitting.recipe import Before, Recipe, Trial
+from loclin.fitting.strength import check_strength
 from loclin.lmkl.gates import Alternation, LearnedGates, solved
 
 _MODELS = 20  # by default, of enough rows
@@ -33,6 +36,24 @@ class LMKLRecipe(Recipe):
     multiplies_features = True
     follows_moments = True
     can_do_with_columns = True
+
+    def check(self) -> None:
+        """Raise where a parameter is not valid."""
+        if self.n_models is not None:
+            check_number("n_models", self.n_models, Integral, low=1, open_high=True, hint="or None")
+        check_option("solver", self.solver, {"sgd", "alternating"})
+        check_option("bias", self.bias, {"local", "global"})
+        check_number("gate_lr", self.gate_lr, low=0, open_high=True)
+        procedure = "descent" if self.solver == "sgd" else "dual"
+        check_loss_for(procedure, self.loss, hint=f" with solver={self.solver!r}")
+        check_strength("alpha", self.alpha)
+        check_number("eta0", self.eta0, low=0, open_low=True)
+
+    def stream_refusal(self) -> str | None:
+        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        if self.solver == "sgd":
+            return None
+        return "partial_fit needs solver='sgd'; solver='alternating' must see all rows."
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
         """Return short fits of the same kind."""

@@ -22,7 +22,7 @@ from loclin.engine.data import Floats, Labels, Matrix
 from loclin.engine.iterates import Progress
 from loclin.engine.jit import kept_for
 from loclin.engine.losses import loss_value
-from loclin.engine.procedure import Predictor
+from loclin.engine.procedure import Part, Predictor
 from loclin.engine.rows import compiled_form
 from loclin.engine.shapes import Size
 from loclin.ml3.kernels import PassSettings, cccp_pass, freeze_codes
@@ -164,6 +164,10 @@ class CCCP(AveragedWeights):
         )  # fmt: skip
         self.end_pass(Progress(*ended), average)
         return total_loss / float(weights.sum()) + self.penalty()
+
+    def parts(self, iterate: tuple[Floats, ...] | None = None) -> list[Part]:
+        """Return the weights: nothing else is learned."""
+        return self.weight_parts(iterate)
 
     def current(self) -> tuple[Floats, ...]:
         """Mean of the iterates since averaging began, or the last one."""

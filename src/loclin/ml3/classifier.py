@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_loss_for, check_number
-from loclin.fitting.encode import check_coding
-from loclin.fitting.strength import check_strength
 from loclin.ml3.cccp import PooledModels
 from loclin.ml3.recipe import ML3Recipe
 
@@ -252,24 +248,9 @@ class ML3Classifier(LocallyLinearClassifier):
     alpha_: float
     t_: int
 
-    def _check_parameters(self) -> None:
-        if self.n_models is not None:
-            check_number("n_models", self.n_models, Integral, low=1, hint="or None")
-        check_number("p", self.p, low=1, hint="1 lets one model act, inf all positive ones")
-        check_strength("alpha", self.alpha)
-        check_loss_for("concave-convex", self.loss)
-        check_coding("init", self.init, {"random", "kmeans"})
-        check_number("eta0", self.eta0, low=0, open_low=True, hint="inf is the paper's")
-        check_number("s0", self.s0, low=0, open_low=True, open_high=True)
-        check_flag("revive", self.revive)
-        check_flag("penalize_intercept", self.penalize_intercept)
-
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         if not self._is_fitted():
             return None
         if sizes["s"] != sizes["c"]:
             return f"there are models of {sizes['s']} classes, but {sizes['c']} classes"
         return None
-
-    def _stream_refusal(self) -> None:
-        """Every parameter leaves a way to learn from a stream."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_nor
 from loclin.engine.losses import loss_of
 from loclin.engine.rounds import Rounds
 from loclin.engine.schedule import step_offset
-from loclin.fitting.encode import encode, fitted_coding, seen_by
+from loclin.fitting.checks import check_flag, check_loss_for, check_number
+from loclin.fitting.encode import check_coding, encode, fitted_coding, seen_by
 from loclin.fitting.recipe import Before, EndOfRounds, Recipe, Trial
+from loclin.fitting.strength import check_strength
 from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
 from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes
 
@@ -43,6 +46,23 @@ class ML3Recipe(Recipe):
     can_do_with_columns = True
     learns_codes = True
     end_of_rounds = EndOfRounds(patience=2)
+
+    def check(self) -> None:
+        """Raise where a parameter is not valid."""
+        if self.n_models is not None:
+            check_number("n_models", self.n_models, Integral, low=1, hint="or None")
+        check_number("p", self.p, low=1, hint="1 lets one model act, inf all positive ones")
+        check_strength("alpha", self.alpha)
+        check_loss_for("concave-convex", self.loss)
+        check_coding("init", self.init, {"random", "kmeans"})
+        check_number("eta0", self.eta0, low=0, open_low=True, hint="inf is the paper's")
+        check_number("s0", self.s0, low=0, open_low=True, open_high=True)
+        check_flag("revive", self.revive)
+        check_flag("penalize_intercept", self.penalize_intercept)
+
+    def stream_refusal(self) -> str | None:
+        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        return None
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
         """Return short fits of as many models as all rows get."""

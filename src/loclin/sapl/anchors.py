@@ -131,12 +131,12 @@ class LearnedAnchors(LearnedCoder):
         return None
 
     def learned(self) -> list[Part]:
-        """Return the anchors and their bandwidth."""
-        return [Part("anchors", self.V, power=-1), Part("bandwidth", self.bandwidth, power=2)]
-
-    def sums(self) -> list[Part]:
-        """Return the sums of squared gradients."""
-        return [Part("history", self.history, adds_up=True)]
+        """Return the anchors and their bandwidth, and the sums of their squared gradients."""
+        return [
+            Part("anchors", self.V, power=-1),
+            Part("bandwidth", self.bandwidth, power=2),
+            Part("history", self.history, adds_up=True),
+        ]
 
     def follow(self, history: Floats) -> Self:
         """Go on with the steps of an earlier fit; stretch features only if it did."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.anchors import check_anchors
 from loclin.engine.data import Floats
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_loss_for, check_number, check_option
-from loclin.fitting.strength import check_strength
 from loclin.sapl.anchors import (
     AnchoredModels,
 )
@@ -261,27 +257,3 @@ class SAPLClassifier(LocallyLinearClassifier):
         """Anchors, of each scorer where they have their own."""
         check_is_fitted(self, "intercept_")
         return int(self._learned.anchors.shape[-2])
-
-    def _check_parameters(self) -> None:
-        if self.n_anchors is not None and self.n_anchors != "auto":
-            check_number("n_anchors", self.n_anchors, Integral, low=1, open_high=True,
-                         hint='or "auto" or None')  # fmt: skip
-        if self.n_anchors == "auto" and not isinstance(self.anchors, str):
-            raise ValueError("n_anchors='auto' cannot start from given anchors; leave out one.")
-        check_number("n_neighbors", self.n_neighbors, Integral, low=1, open_high=True)
-        if self.bandwidth not in ("auto", "learned"):
-            check_number("bandwidth", self.bandwidth, low=0, open_low=True, open_high=True,
-                         hint='or "auto" or "learned"')  # fmt: skip
-        check_anchors("anchors", self.anchors)
-        check_number("anchor_lr", self.anchor_lr, low=0, high=1e10)
-        check_option("weights", self.weights, {"linear", "constant"})
-        check_loss_for("descent", self.loss)
-        check_strength("alpha", self.alpha)
-        check_number("eta0", self.eta0, low=0, open_low=True)
-        check_flag("share_anchors", self.share_anchors)
-        check_flag("penalize_intercept", self.penalize_intercept)
-
-    def _stream_refusal(self) -> str | None:
-        if self.n_anchors != "auto":
-            return None
-        return "partial_fit needs a number of anchors; n_anchors='auto' must see all rows."

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from loclin.anchors import check_anchors
 from loclin.codings import SoftAssignmentCoding
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Rows
 from loclin.engine.sgd import SGD, SGDFit, SGDStream
 from loclin.engine.threads import threads_for
+from loclin.fitting.checks import check_flag, check_loss_for, check_number, check_option
 from loclin.fitting.encode import Views, fitted_coding
 from loclin.fitting.features import PLAIN
 from loclin.fitting.mapped import LinearMap
 from loclin.fitting.recipe import Before, EndOfRounds, Recipe, Trial
 from loclin.fitting.rows import USUAL_ANCHORS, default_n_anchors, hold_out
+from loclin.fitting.strength import check_strength
 from loclin.fitting.wrapped import Constants
 from loclin.portable.words import NearestAnchors
 from loclin.sapl.anchors import (
@@ -57,6 +61,32 @@ class SAPLRecipe(Recipe):
     coding_name = "anchors"
     learns_codes = True
     end_of_rounds = EndOfRounds(share=2.5, averaged=8)
+
+    def check(self) -> None:
+        """Raise where a parameter is not valid."""
+        if self.n_anchors is not None and self.n_anchors != "auto":
+            check_number("n_anchors", self.n_anchors, Integral, low=1, open_high=True,
+                         hint='or "auto" or None')  # fmt: skip
+        if self.n_anchors == "auto" and not isinstance(self.anchors, str):
+            raise ValueError("n_anchors='auto' cannot start from given anchors; leave out one.")
+        check_number("n_neighbors", self.n_neighbors, Integral, low=1, open_high=True)
+        if self.bandwidth not in ("auto", "learned"):
+            check_number("bandwidth", self.bandwidth, low=0, open_low=True, open_high=True,
+                         hint='or "auto" or "learned"')  # fmt: skip
+        check_anchors("anchors", self.anchors)
+        check_number("anchor_lr", self.anchor_lr, low=0, high=1e10)
+        check_option("weights", self.weights, {"linear", "constant"})
+        check_loss_for("descent", self.loss)
+        check_strength("alpha", self.alpha)
+        check_number("eta0", self.eta0, low=0, open_low=True)
+        check_flag("share_anchors", self.share_anchors)
+        check_flag("penalize_intercept", self.penalize_intercept)
+
+    def stream_refusal(self) -> str | None:
+        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        if self.n_anchors != "auto":
+            return None
+        return "partial_fit needs a number of anchors; n_anchors='auto' must see all rows."
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
         """Return short fits from the anchors of all rows, or of enough: they know no labels."""

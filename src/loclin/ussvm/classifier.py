@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +16,8 @@ from loclin.engine.scores import answer_scores
 from loclin.engine.targets import signs_of
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_flag, check_number
+from loclin.fitting.checks import check_number
 from loclin.fitting.rows import weighed
-from loclin.fitting.strength import check_strength
 from loclin.fitting.targets import labels_or_indicator, n_scorers
 from loclin.ussvm.checks import (
     check_new_label,
@@ -248,27 +246,7 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        if self.n_atoms is not None:
-            check_number("n_atoms", self.n_atoms, Integral, low=1, open_high=True, hint="or None")
-        check_number("alpha", self.alpha, low=0, open_high=True)
-        check_strength("beta", self.beta, open_low=False)
-        check_number("l1_ratio", self.l1_ratio, low=0, high=1)
-        check_flag("nonnegative", self.nonnegative)
-        if self.n_nonzero is not None:
-            check_number(
-                "n_nonzero", self.n_nonzero, Integral, low=1, open_high=True, hint="or None"
-            )
-        for name in ("code_lr", "atom_lr", "positive_weight"):
-            check_number(name, getattr(self, name), low=0, open_low=True, open_high=True)
-        check_number("block_iter", self.block_iter, Integral, low=1, open_high=True)
-        if self.alpha == 0 and self.beta == 0:
-            raise ValueError("alpha=0 and beta=0 leave no penalty. Raise one of the two.")
-
     # From rows to a model.
-
-    def _stream_refusal(self) -> None:
-        """Return None: every model learns from a stream."""
 
     # Precomputed features.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 from loclin.engine.data import Rows
 from loclin.engine.procedure import Procedure
 from loclin.engine.targets import signs_of
+from loclin.fitting.checks import check_flag, check_number
 from loclin.fitting.recipe import Before, Recipe, Trial
 from loclin.fitting.rows import LARGEST_BATCH
+from loclin.fitting.strength import check_strength
 from loclin.ussvm.checks import check_n_nonzero, dictionary_to_use
 from loclin.ussvm.codes import Penalty, root_mean_square
 from loclin.ussvm.descent import DictionaryDescent, first_atoms
@@ -41,6 +44,28 @@ class USSVMRecipe(Recipe):
     block_iter: int
 
     strength_name = "beta"
+
+    def check(self) -> None:
+        """Raise where a parameter is not valid."""
+        if self.n_atoms is not None:
+            check_number("n_atoms", self.n_atoms, Integral, low=1, open_high=True, hint="or None")
+        check_number("alpha", self.alpha, low=0, open_high=True)
+        check_strength("beta", self.beta, open_low=False)
+        check_number("l1_ratio", self.l1_ratio, low=0, high=1)
+        check_flag("nonnegative", self.nonnegative)
+        if self.n_nonzero is not None:
+            check_number(
+                "n_nonzero", self.n_nonzero, Integral, low=1, open_high=True, hint="or None"
+            )
+        for name in ("code_lr", "atom_lr", "positive_weight"):
+            check_number(name, getattr(self, name), low=0, open_low=True, open_high=True)
+        check_number("block_iter", self.block_iter, Integral, low=1, open_high=True)
+        if self.alpha == 0 and self.beta == 0:
+            raise ValueError("alpha=0 and beta=0 leave no penalty. Raise one of the two.")
+
+    def stream_refusal(self) -> str | None:
+        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        return None
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
         """Return short fits; over given atoms the problem is convex, and soon searched."""
