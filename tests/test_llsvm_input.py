@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from loclin import LLSVMClassifier, ML3Classifier
 from loclin.codings import LLCCoding, OrthogonalCoding, SoftAssignmentCoding, TangentCoding
 from loclin.datasets import make_xor
-from loclin.ml3.recipe import ML3Recipe
+from loclin.ml3 import recipe as ml3
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows", "no_metric")
 
@@ -327,12 +327,12 @@ def test_ml3_s_starting_codes_are_the_positive_part_on_the_sphere(iris, monkeypa
     class Begun(Exception):
         pass
 
-    def begin(self, n_models, rounds, rng):
-        started.append(plain(self, n_models, rounds, rng)(rounds.rows.X, rng))
+    def begin(init, m, p, rounds, classes, rng):
+        started.append(plain(init, m, p, rounds, classes, rng)(rounds.rows.X, rng))
         raise Begun  # what comes of the codes is tested elsewhere
 
-    plain = ML3Recipe._starting_codes
-    monkeypatch.setattr(ML3Recipe, "_starting_codes", begin)
+    plain = ml3.starting_codes
+    monkeypatch.setattr(ml3, "starting_codes", begin)
     model = ML3Classifier(
         4, p=p, alpha="scale", metric=None, init=FrozenEstimator(coding), standardize=False
     )

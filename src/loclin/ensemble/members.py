@@ -83,7 +83,7 @@ class Members:
             told = one.n_features_in_, len(one.classes_), one.local_coef_.dtype
             if told != (sizes["f"], sizes["c"], members[0].local_coef_.dtype):
                 return "members_ are not of the same features, classes and precision"
-        return wrong_with_classes(self, sizes, False)
+        return wrong_with_classes(self.classes_, sizes, False)
 
 
 def is_forest(member: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import get_index_dtype
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
@@ -92,13 +93,15 @@ def canonical(X: Any) -> Any:
     return X
 
 
-def read_rows(model: Any, X: Any, **options: Any) -> Any:
+def read_rows(model: BaseEstimator, X: Any, **options: Any) -> Any:
     """Return rows as loops take them, checked as `validate_data` does with these options."""
     _check_given(X)
     return canonical(validate_data(model, X, **_READ | options))
 
 
-def read_labelled_rows(model: Any, X: Any, y: Any, **options: Any) -> tuple[Any, NDArray[Any]]:
+def read_labelled_rows(
+    model: BaseEstimator, X: Any, y: Any, **options: Any
+) -> tuple[Any, NDArray[Any]]:
     """Return rows in the same way, and their labels."""
     _check_given(X)
     X, y = validate_data(model, X, y, **_READ | options)

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from loclin.engine.described import check_described
@@ -15,7 +16,7 @@ from loclin.engine.shapes import CURE
 from loclin.portable.checks import check_terms
 
 
-def check_consistent(model: Any) -> None:
+def check_consistent(model: object) -> None:
     """Raise where an estimator of loclin, the model or one inside it, does not fit together.
 
     Its parameters are valid; its attributes, and what streams and warm starts keep, are what the
@@ -50,9 +51,10 @@ def _check_words(estimator: Any) -> None:
         raise ValueError(f"what it predicts by is not there ({error}). {CURE}") from None
 
 
-def estimators_in(model: Any) -> Iterator[Any]:
+def estimators_in(model: object) -> Iterator[Any]:
     """Yield the estimators of loclin in a model, itself included, each once."""
-    waiting, met = [model], set()
+    waiting: list[Any] = [model]
+    met = set()
     while waiting:
         value = waiting.pop()
         if id(value) in met or isinstance(value, str | bytes | int | float | None):
@@ -76,41 +78,17 @@ def _check_of(estimator: Any) -> Any:
     return getattr(estimator, "_checked_parameters", known)
 
 
-def wrong_with(classifier: Any, sizes: Mapping[str, int]) -> str | None:
-    """Tell what is wrong with a classifier besides shapes; None if nothing is.
-
-    Parameters
-    ----------
-    classifier : LocallyLinearClassifier
-    sizes : dict
-        What letters stand for, see `engine.described`.
-    """
-    if not classifier._is_fitted():
-        kept = classifier._stream is not None or classifier._unfinished is not None
-        return "there is a stream, but no model" if kept else None
-    if lacks := missing(classifier, "classes_", "n_features_in_"):
-        return lacks
-    if type(classifier._learned) not in classifier._fitted_models:
-        return (
-            f"_learned is a {type(classifier._learned).__name__}, which this class does not learn"
-        )
-    if not 0 < classifier._multiplier < np.inf:
-        return f"_multiplier is {classifier._multiplier}, but should be positive"
-    coef = vars(classifier._learned).get("local_coef")
-    if coef is not None and not all(coef.strides) and (any(coef.strides) or coef.flat[0]):
-        return "local_coef is some numbers seen many times"
-    return wrong_with_classes(classifier, sizes, classifier._multilabel)
-
-
 def missing(holder: Any, *names: str) -> str | None:
     """Tell which of these attributes a fitted estimator lacks; None if it has all."""
     lacks = [name for name in names if name not in vars(holder)]
     return f"{', '.join(lacks)} is missing" if lacks else None
 
 
-def wrong_with_classes(classifier: Any, sizes: Mapping[str, int], multilabel: bool) -> str | None:
+def wrong_with_classes(
+    classes: NDArray[Any], sizes: Mapping[str, int], multilabel: bool
+) -> str | None:
     """Tell what is wrong with the classes, and with the number s of scorers."""
-    classes, c, s = classifier.classes_, sizes["c"], sizes.get("s", sizes["c"])
+    c, s = sizes["c"], sizes.get("s", sizes["c"])
     if not all(one < other for one, other in pairwise(classes)):
         return f"classes_ are not sorted: {classes}"
     if c < 2:

@@ -10,16 +10,13 @@ ours to choose, such features are multiplied. In a metric M, a model is that of 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.prediction import in_metric
-from loclin.engine.procedure import Change, FittedModel
 from loclin.engine.shapes import Shape
-from loclin.fitting.wrapped import Wrapped
 
 # Rows with a mean squared norm between these are learned from as they are: those of unit norm are,
 # and pixels from 0 to 255.
@@ -97,50 +94,3 @@ class LinearMap(NamedTuple):
         if self.root.ndim == 1:
             return value * self.root if power == 1 else value / self.root
         return value @ (self.root if power == 1 else np.linalg.inv(self.root))
-
-
-class Mapped(Wrapped):
-    """A procedure over mapped rows, whose models are those of the rows themselves.
-
-    Parameters
-    ----------
-    inner : Procedure or StreamProcedure
-    linear_map : LinearMap
-    """
-
-    linear_map: LinearMap
-
-    def __init__(self, inner: Any, linear_map: LinearMap) -> None:
-        super().__init__(inner)
-        self.linear_map = linear_map
-
-    def move(self, linear_map: LinearMap) -> None:
-        """Go on with a stream under another map."""
-        before, self.linear_map = self.linear_map, linear_map
-        self.inner.remap(
-            Change(lambda value, power: linear_map.of_field(before.back(value, power), power))
-        )
-
-    def remap(self, change: Change) -> None:
-        """Go on in other units of the features that are mapped."""
-        seen, added = self.linear_map, change.added
-        self.inner.remap(
-            Change(
-                lambda value, power: seen.of_field(
-                    change.of_field(seen.back(value, power), power), power
-                ),
-                None if added is None else lambda coef: added(seen.back(coef, 1)),
-            )
-        )
-
-    def seen(self, rows: Rows) -> Rows:
-        """Return the rows mapped."""
-        return self.linear_map.of_rows(rows)
-
-    def changed(self, model: FittedModel) -> FittedModel:
-        """Return the model of the rows as they were."""
-        units = {
-            name: self.linear_map.back(getattr(model, name), power)
-            for name, power in model.units.items()
-        }
-        return replace(model, **units)

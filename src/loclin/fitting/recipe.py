@@ -23,9 +23,10 @@ from loclin.engine.rounds import AS_PASS, Rounds
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.sgd_pass import PassSettings
 from loclin.fitting.features import PLAIN, FeatureMap
-from loclin.fitting.mapped import LinearMap, Mapped, multiplier_of
+from loclin.fitting.mapped import LinearMap, multiplier_of
 from loclin.fitting.rows import auto_batch_size
 from loclin.fitting.targets import n_scorers
+from loclin.fitting.wrapped import Mapped
 
 
 class EndOfRounds(NamedTuple):

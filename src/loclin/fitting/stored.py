@@ -12,7 +12,7 @@ from loclin.engine.data import Floats
 from loclin.engine.jit import read_only
 from loclin.engine.procedure import FittedModel, LocalModels, StreamProcedure
 from loclin.fitting.begun import Begun
-from loclin.fitting.consistent import wrong_with
+from loclin.fitting.consistent import missing, wrong_with_classes
 from loclin.fitting.features import FeatureMap
 from loclin.fitting.mapped import least_of
 from loclin.portable.words import Pieces
@@ -30,6 +30,9 @@ class Stored(Begun):
     _fitted_models: ClassVar[tuple[type[FittedModel], ...]] = (LocalModels,)  # that it may have
     _features: FeatureMap
     _root: Any
+    _multiplier: float
+    _multilabel: bool
+    classes_: Any
     n_features_in_: int
     _learned: Any = None  # one of `_fitted_models`, of the rows as the model sees them
     _kept: Any = None  # what a fit that goes on needs besides the attributes
@@ -38,7 +41,20 @@ class Stored(Begun):
     _split_seed: int | None = None  # of its rows held out
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
-        return wrong_with(self, sizes)
+        learned = self._learned
+        if learned is None:
+            kept = self._stream is not None or self._unfinished is not None
+            return "there is a stream, but no model" if kept else None
+        if lacks := missing(self, "classes_", "n_features_in_"):
+            return lacks
+        if type(learned) not in self._fitted_models:
+            return f"_learned is a {type(learned).__name__}, which this class does not learn"
+        if not 0 < self._multiplier < np.inf:
+            return f"_multiplier is {self._multiplier}, but should be positive"
+        coef = vars(learned).get("local_coef")
+        if coef is not None and not all(coef.strides) and (any(coef.strides) or coef.flat[0]):
+            return "local_coef is some numbers seen many times"
+        return wrong_with_classes(self.classes_, sizes, self._multilabel)
 
     def __init_subclass__(cls) -> None:
         """Let fields of what is learned be read as attributes of the classifier."""

@@ -19,6 +19,7 @@ from loclin.engine.procedure import (
     StreamProcedure,
 )
 from loclin.engine.shapes import Size, Within
+from loclin.fitting.mapped import LinearMap
 
 
 class Wrapped(Descent, StreamProcedure):
@@ -39,7 +40,7 @@ class Wrapped(Descent, StreamProcedure):
         """Return rows of a stream as the procedure takes them."""
 
     @abstractmethod
-    def changed(self, model: Any) -> FittedModel:
+    def changed(self, learned: Any) -> FittedModel:
         """Return the model in the place of the procedure's."""
 
     @property
@@ -118,3 +119,50 @@ class Constants(Wrapped):
         constants = np.ascontiguousarray(model.local_coef[:, :, 0])
         zeros = np.broadcast_to(np.zeros((), constants.dtype), (*constants.shape, self.n_features))
         return replace(model, local_coef=zeros, local_intercept=constants)
+
+
+class Mapped(Wrapped):
+    """A procedure over mapped rows, whose models are those of the rows themselves.
+
+    Parameters
+    ----------
+    inner : Procedure or StreamProcedure
+    linear_map : LinearMap
+    """
+
+    linear_map: LinearMap
+
+    def __init__(self, inner: Any, linear_map: LinearMap) -> None:
+        super().__init__(inner)
+        self.linear_map = linear_map
+
+    def move(self, linear_map: LinearMap) -> None:
+        """Go on with a stream under another map."""
+        before, self.linear_map = self.linear_map, linear_map
+        self.inner.remap(
+            Change(lambda value, power: linear_map.of_field(before.back(value, power), power))
+        )
+
+    def remap(self, change: Change) -> None:
+        """Go on in other units of the features that are mapped."""
+        seen, added = self.linear_map, change.added
+        self.inner.remap(
+            Change(
+                lambda value, power: seen.of_field(
+                    change.of_field(seen.back(value, power), power), power
+                ),
+                None if added is None else lambda coef: added(seen.back(coef, 1)),
+            )
+        )
+
+    def seen(self, rows: Rows) -> Rows:
+        """Return the rows mapped."""
+        return self.linear_map.of_rows(rows)
+
+    def changed(self, model: FittedModel) -> FittedModel:
+        """Return the model of the rows as they were."""
+        units = {
+            name: self.linear_map.back(getattr(model, name), power)
+            for name, power in model.units.items()
+        }
+        return replace(model, **units)

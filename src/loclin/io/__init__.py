@@ -44,7 +44,7 @@ _MOST_SHOWN = 200
 _MOST_NAMES = 10
 
 
-def save(model: Any, path: str | os.PathLike[str], *, trusted: Iterable[Trusted] = ()) -> None:
+def save(model: object, path: str | os.PathLike[str], *, trusted: Iterable[Trusted] = ()) -> None:
     """Save a model, fitted or not, with all that a later `fit` or `partial_fit` needs.
 
     The file at `path` is replaced as a whole or not at all, whatever fails or kills the process.

@@ -249,7 +249,7 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
             return lacks
         if sizes["k"] != len(self.kernels):
             return f"there are gates of {sizes['k']} kernels, but {len(self.kernels)} kernels"
-        return wrong_with_classes(self, sizes, False)
+        return wrong_with_classes(self.classes_, sizes, False)
 
     def _learn(
         self, rows: Rows, kernels: list[Floats], rng: np.random.RandomState

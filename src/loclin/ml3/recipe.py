@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from loclin.anchors import distinct_centres
 from loclin.engine.averaging import check_n_models
-from loclin.engine.data import Floats, Matrix, Rows, is_sparse, mean_squared_norm
+from loclin.engine.data import Rows, mean_squared_norm
 from loclin.engine.losses import loss_of
-from loclin.engine.rounds import Rounds
 from loclin.engine.schedule import step_offset
 from loclin.fitting.checks import check_flag, check_loss_for, check_number
-from loclin.fitting.encode import check_coding, encode, fitted_coding, seen_by
+from loclin.fitting.encode import check_coding, seen_by
 from loclin.fitting.recipe import Before, EndOfRounds, Recipe, Trial
 from loclin.fitting.strength import check_strength
-from loclin.ml3.cccp import CCCP, CCCPSettings, onto_sphere, random_codes
-from loclin.ml3.runs import CCCPFit, CCCPStream, cluster_codes
+from loclin.ml3.cccp import CCCP, CCCPSettings
+from loclin.ml3.runs import CCCPFit, CCCPStream
+from loclin.ml3.starts import starting_codes
 
 # In rounds steps begin at a part of `eta0`, and fall as if one round were all rows: where they are
 # long, or stay so, many a fit to the rows of `benchmarks.many_rows` levels off early, with twice
@@ -79,7 +77,11 @@ class ML3Recipe(Recipe):
         if before is not None:
             solver.set_models(before.learned.local_coef, before.learned.local_intercept)
             return CCCPFit(solver, rounds, rng, *schedule)
-        return CCCPFit(solver, rounds, rng, *schedule, start=self._starting_codes(m, rounds, rng))
+        init = self.init
+        if not isinstance(init, str):
+            init = seen_by(init, self.features.of_points)
+        start = starting_codes(init, m, float(self.p), rounds, self.classes, rng)
+        return CCCPFit(solver, rounds, rng, *schedule, start=start)
 
     def start_stream(
         self, rows: Rows, rng: np.random.Generator, before: Before | None
@@ -118,31 +120,3 @@ class ML3Recipe(Recipe):
             penalize_intercept=bool(self.penalize_intercept),
             revive=bool(self.revive),
         )
-
-    def _starting_codes(
-        self, m: int, rounds: Rounds, rng: np.random.Generator
-    ) -> Callable[[Matrix, np.random.Generator], Floats]:
-        """Return what writes the codes of rows in the starting round."""
-        p = float(self.p)
-        if isinstance(self.init, str):
-            if self.init == "random":
-                return lambda X, rng: random_codes(rng, X.shape[0], m, p, X.dtype)
-            X = rounds.some().X
-            centres = distinct_centres(X, min(m, X.shape[0]), int(rng.integers(2**31 - 1)))
-            return lambda X, rng: cluster_codes(X, centres, m)
-        some = rounds.some()
-        init = seen_by(self.init, self.features.of_points)
-        coding = fitted_coding(init, some.X, self.classes[some.y], rng)
-        n_codes = encode(coding, some.X[:1]).shape[-1]
-        if n_codes != m:
-            raise ValueError(
-                f"init={self.init!r} gives {n_codes} codes a row, but n_models={m}. Make the two "
-                "numbers the same."
-            )
-
-        def codes_of(X: Matrix, rng: np.random.Generator) -> Floats:
-            codes = encode(coding, X)
-            codes = codes.toarray() if is_sparse(codes) else codes
-            return onto_sphere(np.maximum(codes, 0), p)
-
-        return codes_of

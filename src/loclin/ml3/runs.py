@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from loclin.anchors import nearest_anchors
 from loclin.engine.averaging import DescentModels
 from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.procedure import Descent
@@ -114,10 +113,3 @@ class CCCPStream(Stream):
         objective = solver.iterate(X, y, weights, self.rng, average=True, by_batch=True)
         self.fold(len(y))
         return objective
-
-
-def cluster_codes(X: Matrix, centres: Floats, n_models: int) -> Floats:
-    """Return one-hot codes of rows by the nearest of at most `n_models` centres."""
-    codes = np.zeros((X.shape[0], n_models), X.dtype)
-    codes[np.arange(len(codes)), nearest_anchors(X, centres, 1)[0][:, 0]] = 1
-    return codes

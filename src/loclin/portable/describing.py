@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -12,10 +12,20 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.portable.description import Description
-from loclin.portable.words import Coder, ConstantCode, TangentCodes, Term, Transformed
+from loclin.portable.words import Array, Coder, ConstantCode, TangentCodes, Term, Transformed
 
 
-def describe(model: Any) -> Description:
+class Predicts(Protocol):
+    """A classifier whose scores have words."""
+
+    classes_: Array
+    n_features_in_: int
+    _multilabel: bool
+
+    def _terms(self) -> tuple[Term, ...]: ...
+
+
+def describe(model: Predicts | Pipeline) -> Description:
     """Describe what a fitted classifier computes.
 
     Parameters

@@ -288,7 +288,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
             return f"y_ should be places among {sizes['c']} classes"
         if sizes["k"] > sizes["n"]:
             return f"n_neighbors_ is {sizes['k']}, but there are {sizes['n']} rows"
-        return wrong_with_classes(self, sizes, False)
+        return wrong_with_classes(self.classes_, sizes, False)
 
     def _nearest(self, rows: Matrix, k: int) -> NDArray[np.intp]:
         if not hasattr(self, "_index"):
