@@ -13,7 +13,6 @@ from packaging.version import Version
 from benchmarks import (
     calibration,
     default_fits,
-    fuzz,
     limits,
     many_rows,
     metric,
@@ -144,20 +143,6 @@ def test_clusters_are_standardised_by_construction():
     np.testing.assert_allclose(X.mean(axis=0), 0, atol=0.05)
     np.testing.assert_allclose(X.var(axis=0), 1, atol=0.05)
     np.testing.assert_allclose((problem.centers**2).mean(axis=0) + problem.spread**2, 1, rtol=1e-12)
-
-
-def test_fuzz(capsys):
-    assert fuzz.main(["--cases", "5", "--seed", "2"]) == 0, capsys.readouterr().out
-    assert "5 cases" in capsys.readouterr().out
-
-
-def test_fuzz_sees_what_is_broken(monkeypatch):
-    def wrong(self, X):
-        return self.classes_[np.zeros(X.shape[0], int)]
-
-    monkeypatch.setattr(ML3Classifier, "predict", wrong)
-    failures = (fuzz.run_case(0, number)[2] for number in range(130, 330))  # one in nine draws ML3
-    assert any("arg max" in (failure or "") for failure in failures)
 
 
 def test_many_rows(capsys):
