@@ -35,21 +35,19 @@ def pinned_threads(n_threads: int) -> Iterator[None]:
         os.environ.update(environment)
 
 
-def clock_for(n_threads: int) -> Callable[[], float]:
-    """Processor time for one thread, since it leaves out other programs' turns; else wall time."""
-    return time.process_time if n_threads == 1 else time.perf_counter
-
-
 def interleaved(
-    tasks: dict[str, Callable[[], Any]], repeats: int, clock: Callable[[], float]
+    tasks: dict[str, Callable[[], Any]], repeats: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Seconds of every task in each of `repeats` rounds; a round runs every task once."""
+    """Processor seconds of every task in each of `repeats` rounds; a round runs every task once.
+
+    Processor time leaves out other programs' turns.
+    """
     seconds = {name: np.empty(repeats) for name in tasks}
     for i in range(repeats):
         for name, task in tasks.items():
-            start = clock()
+            start = time.process_time()
             task()
-            seconds[name][i] = clock() - start
+            seconds[name][i] = time.process_time() - start
     return seconds
 
 

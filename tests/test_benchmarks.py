@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from packaging.version import Version
 from benchmarks import (
     calibration,
     default_fits,
-    fuzz,
     limits,
     many_rows,
     metric,
@@ -21,45 +21,72 @@ from benchmarks import (
     stream,
     wide,
 )
+from benchmarks.limits import core, fits, llsvm
+from benchmarks.limits.models import MODELS, Shape
 from loclin import ML3Classifier
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
-TINY = ["--shape", "240,4,3", "--n-models", "2", "--max-iter", "3", "--repeats", "1"]
+TINY = ["--shape", "240,4,3", "--n-models", "2"]
 
 
+@pytest.fixture
+def short_fits(monkeypatch):
+    monkeypatch.setattr(fits, "ITERATIONS", 3)
+    monkeypatch.setattr(fits, "REPEATS", 1)
+
+
+@pytest.mark.usefixtures("short_fits")
 def test_limits(tmp_path, capsys):
     file = tmp_path / "limits.json"
-    results = limits.main([*TINY, "--skip-memory", "--json", str(file)])
+    results = limits.main([*TINY, "--json", str(file)])
     assert json.loads(file.read_text()) == results
-    assert results["columns"] == 6
-    assert results["fit"]["epochs"] == 4
-    assert results["fit"]["warm_iterations"] == 1
-    assert results["fit"]["ratio"] > 0
-    assert results["predict"]["ratio"] > 0
-    assert results["predict"]["rows"] == 48
-    assert math.isfinite(results["fit"]["late_ratio"])
-    assert "memory" not in results
-    assert "score products of 4 epochs, the limit" in capsys.readouterr().out
+    by_words = {label.partition(" (")[0]: figures for label, figures in results.items()}
+    assert by_words["ML3Classifier on synthetic, float64"]["score columns"] == 6
+    assert by_words["score products of 4 epochs, the limit"]["GFLOP/s"] > 0
+    assert by_words["fit, 3 iterations"]["x"] > 0
+    assert by_words["score products of iterations 2 to 3"]["cpu s"] > 0
+    assert math.isfinite(by_words["fit, these iterations alone"]["x"])
+    assert by_words["predict 48 rows"]["x"] > 0
+    assert by_words["peak of NumPy's allocations"]["x"] > 1
+    assert not by_words["growth of resident memory"]["MB"] < 0  # NaN outside Linux
+    assert "score columns 6" in capsys.readouterr().out
 
 
-def test_limits_rejects_warm_iterations_out_of_range():
-    with pytest.raises(SystemExit, match="--warm-iterations 3 must be between 0"):
-        limits.main([*TINY, "--warm-iterations", "3"])
+@pytest.mark.usefixtures("short_fits")
+def test_limits_of_a_model_without_batches():
+    results = limits.main([*TINY, "--model", "L3MClassifier"])
+    assert results["predict 48 rows"]["x"] > 0
+    assert results["growth of resident memory"]
+    assert "fit, 3 iterations" not in results
 
 
-@pytest.mark.parametrize("preprocess", limits.PREPROCESSORS)
+def test_limits_refuse_a_part_that_is_not_there(capsys):
+    with pytest.raises(SystemExit):
+        limits.main(["llsvm", "predict"])
+    assert "'llsvm predict' is none of: llsvm dual" in capsys.readouterr().err
+
+
+def test_limits_of_llsvm(monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 60)), np.arange(600) % 3
+    monkeypatch.setattr(llsvm, "load", lambda name: SimpleNamespace(X_train=X, y_train=y))
+    found = limits.main(["llsvm", "epochs"])
+    assert len(found) == 9
+    assert found["usps, 8 of 100 anchors"]["distances s"] >= 0
+    assert found["letter, planes (15)"]["epoch s"] > 0
+    assert "mnist, planes of each class (50)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("preprocess", fits.PREPROCESSORS)
 def test_a_set_without_a_split_is_split(preprocess):
-    problem = limits.load_problem("wine", limits.Shape(0, 0, 0), "float32", preprocess)
+    problem = fits.load_problem("wine", Shape(0, 0, 0), "float32", preprocess)
     assert problem.shape == (142, 13, 3)
     assert len(problem.X_test) == len(problem.y_test) == 36
     assert problem.X.dtype == problem.X_test.dtype == np.float32
-    if preprocess == "center-norm":
-        np.testing.assert_allclose(np.linalg.norm(problem.X, axis=1), 1, rtol=1e-5)
-    elif preprocess != "none":
-        np.testing.assert_allclose(problem.X.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(problem.X.mean(axis=0), 0, atol=1e-5)
 
 
-@pytest.mark.parametrize("products", [limits.products_by_numpy, limits.products_compiled])
+@pytest.mark.parametrize("products", [core.products_by_numpy, core.products_compiled])
 def test_products_score_every_batch(products):
     X, W = np.arange(14.0).reshape(7, 2), np.array([[1.0, 2.0], [0.0, 1.0], [3.0, 1.0]])
     out = np.empty((4, 3))
@@ -77,22 +104,16 @@ def rows_on_disk(tmp_path):
 
 def test_memory_of_fit_is_measured(rows_on_disk):
     model = ML3Classifier(4, max_iter=2, average=1, random_state=0)
-    found = limits.memory_of_fit(model, rows_on_disk)
-    codes = 1500 * 4 * 8
-    assert codes < found["traced_peak"] < 100 * codes
-    assert not found["resident_growth"] < 0  # NaN outside Linux
+    traced, growth = fits.memory_of_fit(model, rows_on_disk)
+    codes = 1500 * 4 * 8e-6
+    assert codes < traced < 100 * codes
+    assert not growth < 0  # NaN outside Linux
 
 
 def test_expected_memory_counts_weights_sums_and_codes():
-    kind, shape = limits.MODELS["ML3Classifier"], limits.Shape(100, 5, 3)
+    kind, shape = MODELS["ML3Classifier"], Shape(100, 5, 3)
     assert kind.memory(ML3Classifier(4, average=0), 4, shape) == 3 * 4 * 6 + 400
     assert kind.memory(ML3Classifier(4, average=2), 4, shape) == 2 * 3 * 4 * 6 + 400
-
-
-def test_limits_measures_memory_in_a_fresh_process():
-    memory = limits.main(TINY)["memory"]
-    assert memory["traced_ratio"] > 1
-    assert not memory["resident_growth"] < 0
 
 
 def test_startup(tmp_path, monkeypatch, capsys):
@@ -144,20 +165,6 @@ def test_clusters_are_standardised_by_construction():
     np.testing.assert_allclose(X.mean(axis=0), 0, atol=0.05)
     np.testing.assert_allclose(X.var(axis=0), 1, atol=0.05)
     np.testing.assert_allclose((problem.centers**2).mean(axis=0) + problem.spread**2, 1, rtol=1e-12)
-
-
-def test_fuzz(capsys):
-    assert fuzz.main(["--cases", "5", "--seed", "2"]) == 0, capsys.readouterr().out
-    assert "5 cases" in capsys.readouterr().out
-
-
-def test_fuzz_sees_what_is_broken(monkeypatch):
-    def wrong(self, X):
-        return self.classes_[np.zeros(X.shape[0], int)]
-
-    monkeypatch.setattr(ML3Classifier, "predict", wrong)
-    failures = (fuzz.run_case(0, number)[2] for number in range(130, 330))  # one in nine draws ML3
-    assert any("arg max" in (failure or "") for failure in failures)
 
 
 def test_many_rows(capsys):

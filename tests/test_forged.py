@@ -9,7 +9,7 @@ import time
 import pytest
 
 import loclin.io
-from benchmarks import forged
+from tests.robustness import forged
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and reads memory in /proc")
 
@@ -23,9 +23,9 @@ def test_some_cases():
 
 
 @pytest.mark.slow
-@pytest.mark.long  # `benchmarks.forged`
+@pytest.mark.long  # `tests.robustness.forged`
 def test_some_cases_whose_loops_look_at_bounds():
-    words = ["-m", "benchmarks.forged", "--cases", "60", "--forms", "dense float64"]
+    words = ["-m", "tests.robustness.forged", "--cases", "60", "--forms", "dense float64"]
     words += ["--kinds", "ml3", "sapl", "l3m online", "pipeline", "lcc"]
     found = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
     assert found.stdout.endswith("60 cases, 0 failed\n")

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from benchmarks.hostile.case import Case
-from benchmarks.hostile.runner import _judge, cases
+from tests.robustness.hostile.case import Case
+from tests.robustness.hostile.runner import _judge, cases
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
 
@@ -15,7 +15,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
 @pytest.mark.slow
 def test_some_cases(tmp_path):
     file = tmp_path / "t.json"
-    words = ["-m", "benchmarks.hostile", "--only", "npz csr", "--cases", "3", "--json", str(file)]
+    words = ["-m", "tests.robustness.hostile", "--only", "npz csr", "--cases", "3"]
+    words += ["--json", str(file)]
     found = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
     assert "cases 3, traceback 0, signal 0, over time 0, over memory 0" in found.stdout
     outcomes = json.loads(file.read_text())["outcomes"]

@@ -23,13 +23,13 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 import loclin
-from benchmarks import interrupts
 from loclin.codings import LocalCoordinateCoding, OrthogonalCoding, SoftAssignmentCoding
 from loclin.engine.cache import compile_beside
 from loclin.engine.data import distinct_rows
 from loclin.engine.threads import handling_restored
 from loclin.engine.warned import quiet
 from loclin.ml3.recipe import ML3Recipe
+from tests.robustness import interrupts
 
 FEW = {"alpha": "scale", "metric": None, "pieces": None, "random_state": 0}
 
@@ -151,7 +151,7 @@ QUICK = ["CSVM"]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    # `benchmarks.interrupts` shows all of them, longer
+    # `tests.robustness.interrupts` shows all of them, longer
     [
         pytest.param(name, marks=[] if name in QUICK else pytest.mark.long)
         for name in interrupts.KINDS

@@ -17,10 +17,10 @@ from threading import Timer
 from time import perf_counter
 from typing import IO, Any
 
-import benchmarks.hostile
-from benchmarks.hostile import arrays, runs, texts
-from benchmarks.hostile.case import Case
+import tests.robustness.hostile
 from loclin.cli import main as loclin
+from tests.robustness.hostile import arrays, runs, texts
+from tests.robustness.hostile.case import Case
 
 SECONDS, MEGABYTES = 30.0, 1000.0
 CLOCK = 5 * SECONDS  # when a case is killed
@@ -184,8 +184,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.hostile",
-        description=benchmarks.hostile.__doc__,
+        prog="python -m tests.robustness.hostile",
+        description=tests.robustness.hostile.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument

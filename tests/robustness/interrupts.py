@@ -1,6 +1,6 @@
 """Interrupt fits, streams and predictions of every class at random moments, in child processes.
 
-``python -m benchmarks.interrupts --times 200`` (``--by sigint``, ``--twice``, ``--n-jobs 2``,
+``python -m tests.robustness.interrupts --times 200`` (``--by sigint``, ``--twice``, ``--n-jobs 2``,
 ``--only ML3``)
 
 A row of the table is a class, a call and a layout, and a process of its own. The call is timed
@@ -256,7 +256,7 @@ def main(arguments: list[str] | None = None) -> int:
     failures, given = 0, arguments if arguments is not None else sys.argv[1:]
     total: Counter[str] = Counter()
     for row in rows_of_table(options):
-        command = [sys.executable, "-m", "benchmarks.interrupts", *given, "--child", *row]
+        command = [sys.executable, "-m", "tests.robustness.interrupts", *given, "--child", *row]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             ends = {f"crash, exit {done.returncode}": 1}

@@ -16,9 +16,15 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import loclin
-from benchmarks.fuzz.draws import class_weights_of_zero, draw_model, draw_rows, draw_shape, options
 from loclin.codings import OrthogonalCoding, TangentCoding
 from loclin.fitting.features import PLAIN
+from tests.robustness.fuzz.draws import (
+    class_weights_of_zero,
+    draw_model,
+    draw_rows,
+    draw_shape,
+    options,
+)
 
 _RAISERS = (Path(loclin.__file__).parent, Path(sklearn.__file__).parent / "utils")
 

@@ -1,6 +1,6 @@
 """Draw estimators, data and calls at random, and hold what they do against what is promised.
 
-``python -m benchmarks.fuzz --cases 20000 --seed 0 --jobs 2`` (``--only 17`` runs one case)
+``python -m tests.robustness.fuzz --cases 20000 --seed 0 --jobs 2`` (``--only 17`` runs one case)
 
 Each case draws a classifier with parameters, rows (dtype, layout, scale, weights, labels), and
 calls in any order: fit, partial_fit, a fit that goes on, calls that must fail, set_params, predict.
@@ -25,7 +25,7 @@ from collections import Counter
 import numpy as np
 from joblib import Parallel, delayed
 
-from benchmarks.fuzz.caller import Caller, largest
+from tests.robustness.fuzz.caller import Caller, largest
 
 
 def run_case(seed: int, number: int) -> tuple[int, list[str], str | None]:

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.hostile.case import (
+from tests.robustness.hostile.case import (
     CSV,
     GOOD,
     PACK,

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from benchmarks.hostile.case import (
+from tests.robustness.hostile.case import (
     CSV,
     MAJORITY,
     PARTS,

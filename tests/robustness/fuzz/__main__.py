@@ -2,6 +2,6 @@
 
 import sys
 
-from benchmarks.fuzz import main
+from tests.robustness.fuzz import main
 
 sys.exit(min(main(), 1))

@@ -1,6 +1,6 @@
 """Forge files of models at random, load them, and hold what happens against what is promised.
 
-``python -m benchmarks.forged --cases 5000 --seed 0 --jobs 2`` (``--only 17`` runs one case)
+``python -m tests.robustness.forged --cases 5000 --seed 0 --jobs 2`` (``--only 17`` runs one case)
 
 Each case draws a model (every class, fitted, mid-stream, checkpointed or unfitted; codings and
 pipelines; either precision, dense and sparse rows), and changes one or two places in its file: an
@@ -496,6 +496,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    from benchmarks import forged  # workers find what has a module
+    from tests.robustness import forged  # workers find what has a module
 
     sys.exit(forged.main())

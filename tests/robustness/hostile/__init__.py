@@ -1,6 +1,6 @@
 """Hostile files, names, options and streams: what the command line does with each.
 
-``python -m benchmarks.hostile``, or ``--only npz`` for the cases whose name has "npz"
+``python -m tests.robustness.hostile``, or ``--only npz`` for the cases whose name has "npz"
 
 Every case is a run of ``loclin`` in a process of its own, with 30 s of processor time (which leaves
 out other programs' turns; 150 s by the clock) and 1 GB to do its work. Good is an end with an

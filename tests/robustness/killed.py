@@ -1,9 +1,9 @@
 """Kills fits and streams of every model (-9) at random moments, and goes on from their files.
 
-``python -m benchmarks.killed [n_kills]`` prints, for each: how much work a kill lost at most and on
-average, how many resumed models score bit for bit what the uninterrupted one does, and the test
-errors of both. Children are forked, so that they find everything compiled. The moments are drawn
-from the seconds of a child that is not killed; where one has ended before its moment, another
+``python -m tests.robustness.killed [n_kills]`` prints, for each: how much work a kill lost at most
+and on average, how many resumed models score bit for bit what the uninterrupted one does, and the
+test errors of both. Children are forked, so that they find everything compiled. The moments are
+drawn from the seconds of a child that is not killed; where one has ended before its moment, another
 moment is drawn, until so many kills are made.
 """
 

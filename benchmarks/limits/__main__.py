@@ -1,0 +1,5 @@
+"""``python -m benchmarks.limits``."""
+
+from benchmarks.limits import main
+
+main()
