@@ -34,7 +34,7 @@ FLOORS = [
     ["_models"],
     ["ensemble", "_warmup"],
     [""],  # loclin/__init__.py
-    ["datasets", "io"],
+    ["datasets", "io", "tables"],
     ["callbacks"],  # checkpoints
     ["cli"],
 ]

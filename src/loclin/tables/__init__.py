@@ -1,0 +1,13 @@
+"""Tables as they are: columns of numbers, categories, dates and text become features.
+
+`TableEncoder` stands in front of any classifier in a scikit-learn pipeline, so that what it
+learns of a table (medians, categories, words) is learned inside the folds of a
+cross-validation. `contributions` explains a prediction in the table's own columns.
+
+It needs pandas: ``pip install "loclin[tables]"``.
+"""
+
+from loclin.tables.encoder import TableEncoder
+from loclin.tables.explain import contributions
+
+__all__ = ["TableEncoder", "contributions"]
