@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
@@ -91,6 +92,12 @@ def test_kinds_of_columns_and_what_is_said_of_them():
         ([1, "b", 1.5, None], "category"),
         (pd.Categorical(["x", "y", "x", "y"]), "category"),
         ([None, None, None, None], "leave out"),
+        (["only", "only", "only", "only"], "leave out"),
+        (["only", None, "only", None], "category"),
+        ([[1], [2], [1], [2]], "leave out"),
+        ([1j, 2j, 3j, 1j], "leave out"),
+        (pd.period_range("2024-01", periods=4, freq="M"), "date"),
+        (["0001-01-01", "1500-05-05", "2500-01-01", "2500-01-01"], "date"),
     ],
 )
 def test_kind_of(values, kind):
@@ -130,6 +137,7 @@ def test_new_rows_may_have_other_categories_types_orders_and_gaps():
     names = list(encoder.get_feature_names_out())
     assert (features[:, names.index(f"city = {OTHER}")] == 1).all()
     assert features[0, names.index("visits")] == table["visits"].median()
+    assert encoder.transform(table[:0]).shape == (0, len(names))
     with pytest.raises(ValueError, match="has no column 'city', 'charge'"):
         encoder.transform(table.drop(columns=["city", "charge"]))
 
@@ -202,5 +210,11 @@ def test_bad_parameters_and_tables_are_named():
         TableEncoder().fit(table[["country", "customer_id"]])
     with pytest.raises(ValueError, match="more than once"):
         TableEncoder().fit(pd.concat([table, table], axis=1))
+    with pytest.raises(TypeError, match="not sparse matrices"):
+        TableEncoder().fit(sparse.eye(5).tocsr())
+    dates = ["0001-01-01", "1500-05-05", "2500-01-01"]
+    days = np.array(dates, "datetime64[D]").astype(int)
+    found = TableEncoder().fit_transform(pd.DataFrame({"when": dates}))
+    np.testing.assert_array_equal(found[:, 0], days)
     with pytest.raises(TypeError, match="pipeline of a TableEncoder"):
         contributions(make_pipeline(loclin.ML3Classifier()), table)

@@ -211,6 +211,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"The table has no column {', '.join(map(repr, missing))}, which the model was "
                 f"fitted on. Its columns are {[str(name) for name in frame.columns]}."
             )
+        if not len(frame):
+            return np.empty((0, len(self._names)))
         blocks = [
             self._block(name, kind, frame[name])
             for name, kind in self.kinds_.items()
@@ -348,8 +350,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         unread = int((np.isnan(values) & column.notna().to_numpy()).sum())
         if unread:
             warn(
-                f"column {name!r}: {unread} of {len(values)} values are no {kind}, as those "
-                "it was fitted on are, and count as missing.",
+                f"column {name!r}: {unread} of {len(values)} values are no {kind}, or infinite, "
+                "and count as missing.",
                 Unreadable,
             )
         return self._filled(name, values)

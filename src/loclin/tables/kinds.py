@@ -18,7 +18,7 @@ _WORDS = 4  # of a text on average; names and categories have fewer
 _DISTINCT_TEXTS = 0.3  # share of different values from which words make a text
 _FEWEST_IDS = 20  # different values that make a column of strings one of names
 _LOOKED_AT = 1000  # values, to see whether strings are dates
-_DAY = 86_400e9  # nanoseconds
+_DAY = 86_400.0  # seconds
 
 
 class Unreadable(UserWarning):
@@ -37,6 +37,8 @@ def pandas() -> Any:
 def frame_of(X: Any) -> DataFrame:
     """Return a table as a pandas DataFrame whose columns are named by strings."""
     pd = pandas()
+    if hasattr(X, "tocsr"):
+        raise TypeError("TableEncoder takes tables, not sparse matrices: classifiers take these.")
     if not isinstance(X, pd.DataFrame):
         X = X.to_pandas() if hasattr(X, "to_pandas") else pd.DataFrame(X)
     names = [str(name) for name in X.columns]
@@ -52,14 +54,22 @@ def kind_of(name: str, column: Series) -> tuple[str, str]:
     known = column.dropna()
     if not len(known):
         return "leave out", "it has no values"
-    if known.nunique() == 1:
-        return "leave out", "all its values are one"
+    try:
+        n_distinct = known.nunique()
+    except TypeError:
+        return "leave out", f"its values are of the type {type(known.iloc[0]).__name__}"
     types = pd.api.types
+    if types.is_complex_dtype(column.dtype):
+        return "leave out", "its numbers are complex"
+    if n_distinct == 1:
+        if len(known) == len(column):
+            return "leave out", "all its values are one"
+        return "category", ""  # a value, or none
     if types.is_bool_dtype(column.dtype) or set(map(type, known.iloc[:_LOOKED_AT])) <= {bool}:
         return "flag", ""
     if types.is_timedelta64_dtype(column.dtype):
         return "number", ""
-    if types.is_datetime64_any_dtype(column.dtype):
+    if types.is_datetime64_any_dtype(column.dtype) or isinstance(column.dtype, pd.PeriodDtype):
         return "date", ""
     numbers = pd.to_numeric(known, errors="coerce")
     if numbers.notna().all():
@@ -81,7 +91,9 @@ def kind_of(name: str, column: Series) -> tuple[str, str]:
 def _dates(column: Series) -> Series:
     """Return dates; none where a value is no date as ISO 8601 writes it (2024-05-31)."""
     pd = pandas()
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+    if isinstance(column.dtype, pd.PeriodDtype):
+        dates = column.dt.to_timestamp()
+    elif pd.api.types.is_datetime64_any_dtype(column.dtype):
         dates = column
     else:
         looks = column.astype(str).str.match(r"\d{4}-\d{2}-\d{2}")
@@ -93,7 +105,7 @@ def _dates(column: Series) -> Series:
 def days_of(column: Series) -> NDArray[np.float64]:
     """Return days since 1970, NaN where there is no date."""
     dates = _dates(column)
-    stamps = dates.astype("datetime64[ns]").astype("int64").to_numpy(np.float64) / _DAY
+    stamps = dates.astype("datetime64[s]").astype("int64").to_numpy(np.float64) / _DAY
     return np.where(dates.isna(), np.nan, stamps)
 
 
