@@ -91,6 +91,7 @@ def test_kinds_of_columns_and_what_is_said_of_them():
         (["a", "b", "a", None], "category"),
         ([1, "b", 1.5, None], "category"),
         (pd.Categorical(["x", "y", "x", "y"]), "category"),
+        (["True", "false ", None, "TRUE"], "flag"),
         ([None, None, None, None], "leave out"),
         (["only", "only", "only", "only"], "leave out"),
         (["only", None, "only", None], "category"),

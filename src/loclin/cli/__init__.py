@@ -15,6 +15,7 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
+    from loclin.cli import _served  # noqa: F401  its commands are the app's
     from loclin.cli._app import app
     from loclin.cli._terminal import run
 

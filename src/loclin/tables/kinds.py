@@ -79,7 +79,9 @@ def kind_of(name: str, column: Series) -> tuple[str, str]:
         return "number", ""
     if _dates(known.iloc[:_LOOKED_AT]).notna().all():
         return "date", ""
-    texts = known.astype(str)
+    texts = known.astype(str).str.strip()
+    if set(texts.str.lower().unique()) <= {"true", "false"}:
+        return "flag", ""
     n_words = np.mean([len(text.split()) for text in texts.iloc[:_LOOKED_AT]])
     if n_words >= _WORDS and texts.nunique() > _DISTINCT_TEXTS * len(texts):
         return "text", ""
