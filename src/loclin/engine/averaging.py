@@ -32,7 +32,8 @@ def check_n_models(n_models: int, coef: Floats) -> None:
 
 
 class AveragedWeights(ABC):
-    """Models, their intercepts and those of the scorers; the sums that average the iterates.
+    """Models, their intercepts and those of the scorers; the sums that average the
+    iterates.
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ class AveragedWeights(ABC):
         Only its kind, width and dtype are used.
     n_scorers, n_models : int
     settings : NamedTuple
-        What the procedure's passes need to know, `alpha` and `penalize_intercept` among it.
+        What the procedure's passes need to know, `alpha` and `penalize_intercept` among
+        it.
     """
 
     n_scorers: Annotated[int, Size("s")]
@@ -83,7 +85,11 @@ class AveragedWeights(ABC):
         W, b, g = self.weights
         means: Any = (None,) * 3 if iterate is None else iterate[:3]
         as_fields = as_models(W, self.is_sparse, self.n_models)
-        mean = None if iterate is None else as_models(means[0], self.is_sparse, self.n_models)
+        mean = (
+            None
+            if iterate is None
+            else as_models(means[0], self.is_sparse, self.n_models)
+        )
         return [
             Part("coef", as_fields, mean, power=1),
             Part("intercept", b, means[1], of="coef"),
@@ -108,7 +114,9 @@ class AveragedWeights(ABC):
         self.settings = self.settings._replace(alpha=alpha)
         self.forget_average()
 
-    def set_models(self, coef: Floats, intercept: Floats, extra: Floats | float = 0.0) -> Self:
+    def set_models(
+        self, coef: Floats, intercept: Floats, extra: Floats | float = 0.0
+    ) -> Self:
         """Start from given models: (s, m, d), (s, m) and (s,)."""
         check_n_models(self.n_models, coef)
         W, b, g = self.weights
@@ -124,7 +132,9 @@ class AveragedWeights(ABC):
         self.forget_average()
 
     def begin_pass(self, average: bool) -> tuple[Weights, Progress]:
-        """Return the sums and the progress that a pass takes; sums are empty without average."""
+        """Return the sums and the progress that a pass takes; sums are empty without
+        average.
+        """
         if not average:
             return self._no_sums(), Progress(self.t, 1.0, 0.0, 0.0)
         if not len(self.sums.b):
@@ -169,4 +179,6 @@ class AveragedWeights(ABC):
     def penalty(self) -> float:
         """``alpha/2 ||W||^2``, with the intercepts if they are penalised."""
         parts = self.weights if self.settings.penalize_intercept else self.weights[:1]
-        return 0.5 * self.settings.alpha * sum(float(np.vdot(part, part)) for part in parts)
+        return (
+            0.5 * self.settings.alpha * sum(float(np.vdot(part, part)) for part in parts)
+        )

@@ -1,9 +1,11 @@
-"""What the compiler keeps on disk, by way of Numba's own cache; and the thread it works in.
+"""What the compiler keeps on disk, by way of Numba's own cache; and the thread it works
+in.
 
-Numba has no public way to set a cache of one's own: its locators choose a folder, but what fails
-while files there are read or written goes through to the caller, in the middle of a fit. Nor has it
-one to let Ctrl-C through. So this module alone stands on names of Numba that are not public. Where
-a Numba lacks one of them, it cannot be imported, and `jit` goes without.
+Numba has no public way to set a cache of one's own: its locators choose a folder, but
+what fails while files there are read or written goes through to the caller, in the middle
+of a fit. Nor has it one to let Ctrl-C through. So this module alone stands on names of
+Numba that are not public. Where a Numba lacks one of them, it cannot be imported, and
+`jit` goes without.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def _version() -> str:
 
 
 class _HomeLocator(UserWideCacheLocator):
-    """The folder in the user's home; where no home is known, not one named ~ wherever we are."""
+    """The folder in the user's home; where no home is known, not one named ~ wherever
+    we are.
+    """
 
     def ensure_cache_path(self) -> None:
         if not os.path.isabs(self.get_cache_path()):
@@ -53,8 +57,8 @@ class _HomeLocator(UserWideCacheLocator):
 class _CheckedForm(CompileResultCacheImpl):
     """A compiled function on disk, with its name, what it was made from, and a checksum.
 
-    Numba looks at the source file of the function alone, and a write that is cut off between its
-    two files leaves a new index with the machine code of old sources.
+    Numba looks at the source file of the function alone, and a write that is cut off
+    between its two files leaves a new index with the machine code of old sources.
     """
 
     _locator_classes = (UserProvidedCacheLocator, InTreeCacheLocator, _HomeLocator)
@@ -135,11 +139,13 @@ def keep(compiled: Any, function: Callable[..., Any]) -> None:
 
 
 def compile_beside(compiled: Any) -> None:
-    """Let the main thread wait while another compiles, so that it hears an interrupt at once.
+    """Let the main thread wait while another compiles, so that it hears an interrupt at
+    once.
 
-    Python handles signals in the main thread, wherever it is. Inside the compiler, what a handler
-    raises is lost in callbacks from C ("Exception ignored in ..."): Ctrl-C would do nothing. After
-    an interrupt the other thread goes on, and a later call finds what it has compiled.
+    Python handles signals in the main thread, wherever it is. Inside the compiler, what a
+    handler raises is lost in callbacks from C ("Exception ignored in ..."): Ctrl-C would
+    do nothing. After an interrupt the other thread goes on, and a later call finds what
+    it has compiled.
     """
     compile_for = compiled._compile_for_args
 

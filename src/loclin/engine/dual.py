@@ -1,13 +1,15 @@
 """Dual coordinate descent for locally linear SVMs (LIB-LLSVM).
 
-Minimises, for each score, over the models ``W`` (m, d), ``b`` (m,) and a global intercept ``g``,
+Minimises, for each score, over the models ``W`` (m, d), ``b`` (m,) and a global intercept
+``g``,
 
     alpha/2 (||W||^2 + ||b||^2 + g^2) + 1/(sum w) sum_i w_i loss(y_i f(x_i)),
     f(x) = sum_j code_j(x) (w_j . x + b_j) + g,
 
-a linear SVM on the features ``code (x) [x; 1]``, which are never formed (Hsieh et al., A dual
-coordinate descent method for large-scale linear SVM, 2008, on the kernel of equation 10 of the OCC
-paper), or Crammer and Singer's problem of all scores. Stops at a duality gap.
+a linear SVM on the features ``code (x) [x; 1]``, which are never formed (Hsieh et al., A
+dual coordinate descent method for large-scale linear SVM, 2008, on the kernel of equation
+10 of the OCC paper), or Crammer and Singer's problem of all scores. Stops at a duality
+gap.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ _CHECKED = 64
 def dual_of(loss: Loss) -> Dual:
     """Return the conjugate of a loss that serves dual problems."""
     if loss.dual is None:
-        raise ValueError(f"loss={loss.name!r} has no dual problem that coordinate descent solves.")
+        raise ValueError(
+            f"loss={loss.name!r} has no dual problem that coordinate descent solves."
+        )
     return loss.dual
 
 
@@ -112,7 +116,9 @@ class DualProblem(ABC):
         self.state = State(
             dual=dual * self.problem.bounds[:, None],
             scores=np.zeros((n, s)),
-            weights=Weights(weights_for(X, s * m), np.zeros(s * m, X.dtype), np.zeros(s, X.dtype)),
+            weights=Weights(
+                weights_for(X, s * m), np.zeros(s * m, X.dtype), np.zeros(s, X.dtype)
+            ),
         )
         self._set_squares()
         if dual.any():
@@ -138,7 +144,8 @@ class DualProblem(ABC):
         """Return sums over the rows, at the scores last met."""
 
     def iterate(self, rng: np.random.Generator, tol: float) -> float:
-        """Visit the active rows once; return the objective, exact once `gap` is below tol of it.
+        """Visit the active rows once; return the objective, exact once `gap` is below tol
+        of it.
 
         Until then it is the running estimate, from the scores met.
         """
@@ -281,7 +288,9 @@ class CompetingDual(DualProblem):
 
     def _losses_and_gap(self) -> tuple[float, float]:
         problem, state = self.problem, self.state
-        return competing_losses_and_gap(problem.y, problem.bounds, state.dual, state.scores)
+        return competing_losses_and_gap(
+            problem.y, problem.bounds, state.dual, state.scores
+        )
 
 
 def dual_problems(
@@ -301,15 +310,20 @@ def dual_problems(
     competing : bool
     intercepts : Intercepts
     starts : sequence of ndarray or None
-        Dual variables to start from; those of other rows, or of another kind of problem, are not.
+        Dual variables to start from; those of other rows, or of another kind of problem,
+        are not.
     """
     X, y, weights, _ = rows
     has = intercepts._asdict()
     n_problems, shape = (1, (len(y), n_scorers)) if competing else (n_scorers, (len(y),))
-    fits = starts is not None and [start.shape for start in starts] == [shape] * n_problems
+    fits = (
+        starts is not None and [start.shape for start in starts] == [shape] * n_problems
+    )
     begun = starts if starts and fits else [None] * n_problems
     if competing:
-        return [CompetingDual(X, codes, y, n_scorers, weights, alpha, start=begun[0], **has)]
+        return [
+            CompetingDual(X, codes, y, n_scorers, weights, alpha, start=begun[0], **has)
+        ]
     signs = signs_of(y, n_scorers).astype(np.float64)
     return [
         BinaryDual(X, codes if codes.ndim == 2 else codes[:, k], signs[:, k], weights, alpha, loss,
@@ -327,7 +341,8 @@ class DualModels(LocalModels):
 
 
 class DualFit(Procedure):
-    """Problems of all scorers side by side, each iteration one pass of every unfinished one.
+    """Problems of all scorers side by side, each iteration one pass of every unfinished
+    one.
 
     Parameters
     ----------
@@ -365,12 +380,16 @@ class DualFit(Procedure):
 
     @property
     def gap(self) -> float:
-        """The largest duality gap as a part of its objective; infinite while one is not known."""
+        """The largest duality gap as a part of its objective; infinite while one is
+        not known.
+        """
         gaps = np.array([problem.gap for problem in self.problems])
         return float(np.max(gaps / np.maximum(self.objectives, np.finfo(float).tiny)))
 
     def iterate(self, *, average: bool) -> float:
-        """Pass once over the active rows of every unsolved problem; sum of the objectives."""
+        """Pass once over the active rows of every unsolved problem; sum of the
+        objectives.
+        """
         unsolved = [
             k
             for k, problem in enumerate(self.problems)
@@ -391,7 +410,9 @@ class DualFit(Procedure):
         W, b, g = zip(*(problem.state.weights for problem in self.problems), strict=True)
         return DualModels(
             local_coef=as_models(
-                np.concatenate(W, axis=1 if first.is_sparse else 0), first.is_sparse, first.n_models
+                np.concatenate(W, axis=1 if first.is_sparse else 0),
+                first.is_sparse,
+                first.n_models,
             ),
             local_intercept=np.concatenate(b).reshape(-1, first.n_models),
             intercept=np.concatenate(g),

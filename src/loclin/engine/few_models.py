@@ -9,7 +9,8 @@ from loclin.engine.jit import inner, jit
 
 @inner
 def add_responses(X, one, other, weights, coef, j, scores):
-    """Add what model j of every scorer says of two rows (or of one twice, the second for nothing).
+    """Add what model j of every scorer says of two rows (or of one twice, the second for
+    nothing).
 
     Two rows and four scorers at once: a number that is loaded serves in several products.
     """
@@ -49,8 +50,8 @@ def add_responses(X, one, other, weights, coef, j, scores):
 def scores_by_model(X, codes, coef, block, scores):
     """Add ``sum_j code_j (w_yj . x)`` to the scores, for the CSR parts of the codes.
 
-    Rows are taken block by block, and in a block model by model, so that both stay near the
-    processor.
+    Rows are taken block by block, and in a block model by model, so that both stay near
+    the processor.
     """
     values, columns, starts = codes
     n, m = X.shape[0], coef.shape[1]
@@ -84,7 +85,9 @@ def scores_by_model(X, codes, coef, block, scores):
 
 @jit
 def scores_by_row(X, codes, coef, scores):
-    """Do what `scores_by_model` does, row by row: faster where the cache holds all models."""
+    """Do what `scores_by_model` does, row by row: faster where the cache holds all
+    models.
+    """
     values, columns, starts = codes
     s, _, d = coef.shape
     for row in range(X.shape[0]):

@@ -1,12 +1,13 @@
 """Compiled bookkeeping of a descent: steps, shrinkage, the average of the iterates.
 
-Step s has size ``1 / (alpha s)``, and shrinks the weights by ``1 - 1 / s``. With those the steps of
-a batch telescope: after it every row's step has become 1 / (alpha s_end), and the old weights have
-shrunk by s_start / s_end. So a batch costs one scaling and plain additions.
+Step s has size ``1 / (alpha s)``, and shrinks the weights by ``1 - 1 / s``. With those
+the steps of a batch telescope: after it every row's step has become 1 / (alpha s_end),
+and the old weights have shrunk by s_start / s_end. So a batch costs one scaling and plain
+additions.
 
 The weights are ``scale * W``: shrinking is a product of numbers. Averaging keeps
-``sums.W = sum of c * update``, where c sums the scales before the update; then the sum of all
-iterates is ``c * W - sums.W``, at the price of the updates only.
+``sums.W = sum of c * update``, where c sums the scales before the update; then the sum of
+all iterates is ``c * W - sums.W``, at the price of the updates only.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def shrunk(weights, progress, n, with_intercepts):
 
 @inner
 def averaged(weights, sums, progress, n):
-    """Multiply a small scale out; count the iterate n times into the sums, if there are any."""
+    """Multiply a small scale out; count the iterate n times into the sums, if there
+    are any.
+    """
     W, b, g = weights
     scale, c, n_averaged = progress.scale, progress.c, progress.n_averaged
     if scale < SMALLEST_SCALE:

@@ -15,7 +15,8 @@ from loclin.engine.prediction import codes_by, one_hot
 from loclin.portable.words import NearestAnchors
 
 _BLOCK = 2**16  # numbers a block: stays near the processor
-_FEW = 128  # up to so many nearest anchors, insertion beats sorting (measured: 9 us against 16)
+# up to so many nearest anchors, insertion beats sorting (measured: 9 us against 16)
+_FEW = 128
 
 
 @codes_by.register
@@ -35,15 +36,23 @@ def nearest_codes(coder: NearestAnchors, X: Matrix) -> csr_matrix:
         case _:
             weights = _by_rebuilding(distances, indices, coder)
     n, k = indices.shape
-    parts = weights.astype(X.dtype, copy=False).ravel(), indices.ravel(), np.arange(0, n * k + 1, k)
+    parts = (
+        weights.astype(X.dtype, copy=False).ravel(),
+        indices.ravel(),
+        np.arange(0, n * k + 1, k),
+    )
     codes = csr_matrix(parts, shape=(n, len(anchors)))
     codes.sort_indices()
     codes.eliminate_zeros()
     return codes
 
 
-def soft_assignment(anchors: Floats, n_neighbors: int, bandwidth: float) -> NearestAnchors:
-    """Say the codes of soft assignment by these anchors, at most all of them, in their type."""
+def soft_assignment(
+    anchors: Floats, n_neighbors: int, bandwidth: float
+) -> NearestAnchors:
+    """Say the codes of soft assignment by these anchors, at most all of them, in their
+    type.
+    """
     bandwidth = min(bandwidth, float(np.finfo(anchors.dtype).max))
     return NearestAnchors(anchors, min(n_neighbors, len(anchors)), "exp", bandwidth)
 
@@ -57,12 +66,16 @@ def _by_exp(distances: Floats, bandwidth: float) -> Floats:
 def _by_inverse(distances: Floats) -> Floats:
     nearest = distances[:, :1]
     on_anchor = nearest == 0
-    weights = np.sqrt(np.where(on_anchor, 1, nearest) / np.where(distances == 0, 1, distances))
+    weights = np.sqrt(
+        np.where(on_anchor, 1, nearest) / np.where(distances == 0, 1, distances)
+    )
     weights = np.where(on_anchor, distances == 0, weights)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _by_rebuilding(distances: Floats, indices: NDArray[np.intp], coder: NearestAnchors) -> Floats:
+def _by_rebuilding(
+    distances: Floats, indices: NDArray[np.intp], coder: NearestAnchors
+) -> Floats:
     n_samples, k = indices.shape
     between = coder.between
     if between is None:
@@ -70,8 +83,8 @@ def _by_rebuilding(distances: Floats, indices: NDArray[np.intp], coder: NearestA
     weights = np.empty((n_samples, k))
     for rows in row_blocks(n_samples, k * k):
         near, at = distances[rows].astype(float), indices[rows]
-        # (v_j - x).(v_l - x) from the three squared sides of a triangle: no differences (n, k, d),
-        # and a sparse X stays sparse.
+        # (v_j - x).(v_l - x) from the three squared sides of a triangle: no differences
+        # (n, k, d), and a sparse X stays sparse.
         C = near[:, :, None] + near[:, None, :] - between[at[:, :, None], at[:, None, :]]
         C /= 2
         trace = near.sum(axis=1)
@@ -81,8 +94,12 @@ def _by_rebuilding(distances: Floats, indices: NDArray[np.intp], coder: NearestA
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def nearest_of_checked(X: Matrix, anchors: Floats, k: int) -> tuple[NDArray[np.intp], Floats]:
-    """Do what `loclin.anchors.nearest_anchors` does with checked rows and anchors of one type."""
+def nearest_of_checked(
+    X: Matrix, anchors: Floats, k: int
+) -> tuple[NDArray[np.intp], Floats]:
+    """Do what `loclin.anchors.nearest_anchors` does with checked rows and anchors of
+    one type.
+    """
     n_samples, n_anchors = X.shape[0], anchors.shape[0]
     if not 1 <= k <= n_anchors or X.dtype != anchors.dtype or X.dtype.char not in "fd":
         raise ValueError(
@@ -101,7 +118,9 @@ def nearest_of_checked(X: Matrix, anchors: Floats, k: int) -> tuple[NDArray[np.i
             doubtful = np.empty(len(near), np.bool_)
             nearest_rows(products, of_rows, anchor_squares, rounding, at, near, doubtful)
         else:
-            doubtful = _nearest_of_many(products, of_rows, anchor_squares, rounding, at, near)
+            doubtful = _nearest_of_many(
+                products, of_rows, anchor_squares, rounding, at, near
+            )
         again = np.flatnonzero(doubtful)
         if len(again):
             _measure(X[rows][again], anchors, again, at, near)
@@ -116,7 +135,9 @@ def row_blocks(n_rows: int, row_size: int) -> Iterator[slice]:
 
 
 def squared_norms(name: str, X: Matrix) -> Floats:
-    """Return the squared norms of rows; ValueError, which names them, where they overflow."""
+    """Return the squared norms of rows; ValueError, which names them, where they
+    overflow.
+    """
     with np.errstate(over="ignore"):
         if is_sparse(X):
             norms = np.asarray(X.multiply(X).sum(axis=1), X.dtype).ravel()

@@ -1,4 +1,6 @@
-"""The rows of an iteration: all of them, or the next of a shuffled pass where they are many."""
+"""The rows of an iteration: all of them, or the next of a shuffled pass where they are
+many.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ import numpy as np
 
 from loclin.engine.data import Rows
 
-# Rows that lie together in memory stay together when rows are shuffled: fetched one by one from
-# many rows, each waits for the memory.
+# Rows that lie together in memory stay together when rows are shuffled: fetched one by
+# one from many rows, each waits for the memory.
 _PAGE = 64
 _BLOCK_PAGES = 40  # of the rows that are fetched at once
 AS_PASS = 2  # rounds, as far as steps go
@@ -18,22 +20,23 @@ AS_PASS = 2  # rounds, as far as steps go
 class Rounds:
     """Rows that a stochastic procedure takes a round at a time.
 
-    A pass takes the pages in an order of its own; the procedure shuffles the rows of a block. Steps
-    fall as if a few rounds were all the rows, so a row counts as several.
+    A pass takes the pages in an order of its own; the procedure shuffles the rows of a
+    block. Steps fall as if a few rounds were all the rows, so a row counts as several.
 
     Parameters
     ----------
     rows : Rows
     n_rows : int or None
-        Rows of a round, or a little more: whole blocks. None: all rows, in one block, untouched.
+        Rows of a round, or a little more: whole blocks. None: all rows, in one block,
+        untouched.
     rng : Generator
         Not used where a round is all rows.
     passed : int, default=0
         Rows passed before.
     as_pass : float, default=2
-        So many rounds count as all rows in a fit to more than two rounds; two do in others, and for
-        a coder. In such a fit a row counts as one at least: steps that hardly fall leave the noise
-        of the rows in.
+        So many rounds count as all rows in a fit to more than two rounds; two do in
+        others, and for a coder. In such a fit a row counts as one at least: steps that
+        hardly fall leave the noise of the rows in.
     """
 
     def __init__(
@@ -72,11 +75,15 @@ class Rounds:
         return Rows(X[some], y[some], weights[some])
 
     def averaged(self, objective: float) -> float:
-        """Return the mean objective of the last quarter of the rounds, about: one is noisy."""
+        """Return the mean objective of the last quarter of the rounds, about: one is
+        noisy.
+        """
         if self.n_rows is None:
             return objective
         self.n_rounds += 1
-        self.objective += min(1.0, 4.0 / (self.n_rounds + 3.0)) * (objective - self.objective)
+        self.objective += min(1.0, 4.0 / (self.n_rounds + 3.0)) * (
+            objective - self.objective
+        )
         return self.objective
 
     def some(self) -> Rows:
@@ -85,5 +92,6 @@ class Rounds:
             return self.rows
         X, y, weights, _ = self.rows
         drawn = self.rng.choice(len(y), min(self.n_rows, len(y)), replace=False)
-        drawn = np.union1d(drawn, np.unique(y, return_index=True)[1])  # no class is left out
+        # no class is left out
+        drawn = np.union1d(drawn, np.unique(y, return_index=True)[1])
         return Rows(X[drawn], y[drawn], weights[drawn])

@@ -1,4 +1,5 @@
-"""Features in pieces, beside the features: resolution along single ones where models are few.
+"""Features in pieces, beside the features: resolution along single ones where models are
+few.
 
 Between two knots a model is linear in the feature, so it stays one locally linear model.
 """
@@ -31,7 +32,8 @@ _MOST_NUMBERS = 2**25  # of rows with their pieces, at which "auto" looks
 
 
 def pieces_of(rows: Rows, n_pieces: int) -> Pieces | None:
-    """Return pieces of features that hold as many rows each; None where no feature has any.
+    """Return pieces of features that hold as many rows each; None where no feature has
+    any.
 
     A feature of two values has none: it is linear as it is.
 
@@ -59,10 +61,11 @@ def pieces_of(rows: Rows, n_pieces: int) -> Pieces | None:
 
 
 def _knots(x: Floats, weights: NDArray[np.float64], n_pieces: int) -> Floats:
-    """Return quantiles of a feature, and an end on each side; none of a feature of two values.
+    """Return quantiles of a feature, and an end on each side; none of a feature of two
+    values.
 
-    They lie half-way between values that occur: on which side of a knot a row is, hangs on no
-    rounding.
+    They lie half-way between values that occur: on which side of a knot a row is, hangs
+    on no rounding.
     """
     values, places = np.unique(x, return_inverse=True)
     numbers = np.finfo(x.dtype)
@@ -102,11 +105,14 @@ def pieces_of_stream(recipe: Recipe, rows: Rows) -> Pieces | None:
 
 
 def _can_have(recipe: Recipe, rows: Rows) -> bool:
-    """Tell whether rows can have pieces: neither sparse ones, nor those that a coding knows."""
+    """Tell whether rows can have pieces: neither sparse ones, nor those that a coding
+    knows.
+    """
     if is_sparse(rows.X) or recipe.pieces is None:
         return False
     if recipe.pieces == "auto":
-        wide = rows.X.shape[1] > _MOST_FEATURES or is_whole(recipe.metric)  # a cube of the columns
+        # a cube of the columns
+        wide = rows.X.shape[1] > _MOST_FEATURES or is_whole(recipe.metric)
         if wide or not recipe.standardize:
             return False
     knows = has_frozen(recipe.coding_given)
@@ -153,11 +159,17 @@ def _held_out_loss(recipe: Recipe, rows: Rows, found: list[Any]) -> float:
     """Return the held-out log loss of short fits to rows as the recipe's map shows them."""
     n_classes, seen = len(recipe.classes), recipe.features.of_rows
     parts = [
-        (seen(part_of(rows, train)), seen(part_of(rows, few_of(test, n_classes, len(found)))))
+        (
+            seen(part_of(rows, train)),
+            seen(part_of(rows, few_of(test, n_classes, len(found)))),
+        )
         for train, test in found
     ]
     trial = recipe.trial(parts[0][0])
-    tried, roots = replace(recipe, **trial.changes | stronger(recipe)), [None] * len(parts)
+    tried, roots = (
+        replace(recipe, **trial.changes | stronger(recipe)),
+        [None] * len(parts),
+    )
     with quiet(), np.errstate(all="ignore"), suppress(ValueError):  # the fit itself warns
         fitted = refits(tried, parts, roots, trial.n_learning)
         return held_out_loss(tried, fitted, parts, roots)

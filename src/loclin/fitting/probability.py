@@ -1,9 +1,10 @@
-"""Probabilities: the softmax of the scores over one temperature (one sigmoid a label for several).
+"""Probabilities: the softmax of the scores over one temperature (one sigmoid a label for
+several).
 
-``p_y(x) = (1 - e) exp(score_y(x) / T) / (sum of the same over the c classes) + e / c``, so that the
-label of greatest probability is the one predicted. T minimises the log loss of n rows that were not
-trained on, and e = 1 / (n + 2): they cannot tell that rows more rare than that, such as outliers
-far away from all others, are predicted well.
+``p_y(x) = (1 - e) exp(score_y(x) / T) / (sum of the same over the c classes) + e / c``,
+so that the label of greatest probability is the one predicted. T minimises the log loss
+of n rows that were not trained on, and e = 1 / (n + 2): they cannot tell that rows more
+rare than that, such as outliers far away from all others, are predicted well.
 """
 
 from __future__ import annotations
@@ -70,8 +71,12 @@ class LogLoss(NamedTuple):
 
     def slope(self, inverse: float) -> float:
         """Return the derivative; one label of n + 2 might be any, so that it has a zero."""
-        expected = np.einsum("nc,nc->n", softmax(inverse * self.scores, axis=1), self.scores)
-        return float(self.weights @ expected - self.weights @ self.others / (len(expected) + 2))
+        expected = np.einsum(
+            "nc,nc->n", softmax(inverse * self.scores, axis=1), self.scores
+        )
+        return float(
+            self.weights @ expected - self.weights @ self.others / (len(expected) + 2)
+        )
 
     def by_row(self, inverse: float) -> Floats:
         """Return the rows' shares of the log loss."""
@@ -88,7 +93,8 @@ class LogLoss(NamedTuple):
 def spread(decisions: Floats) -> float:
     """Mean size of the rows' decisions, about their mean over the classes.
 
-    Not the root of the mean square: a held-out row far from all others has scores of any size.
+    Not the root of the mean square: a held-out row far from all others has scores of any
+    size.
     """
     of_rows = decisions.astype(np.float64)
     power = math.frexp(float(np.abs(of_rows).max(initial=0.0)))[1]  # squares may overflow
@@ -104,7 +110,9 @@ def rescaled(temperature: Any, here: float, there: float) -> Any:
 
 
 def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
-    """Return the temperature of least log loss; between 1/1000 and 1000 of the scores' spread."""
+    """Return the temperature of least log loss; between 1/1000 and 1000 of the scores'
+    spread.
+    """
     unit = spread(decisions)
     if not 0 < unit < math.inf:
         return 1.0
@@ -115,13 +123,16 @@ def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
     elif loss.slope(math.exp(high)) <= 0:
         log_inverse = high
     else:
-        found = root_scalar(lambda log: loss.slope(math.exp(log)), bracket=(low, high), xtol=1e-3)
+        found = root_scalar(
+            lambda log: loss.slope(math.exp(log)), bracket=(low, high), xtol=1e-3
+        )
         log_inverse = found.root
     return float(rescaled(math.exp(-log_inverse), unit, 1.0))
 
 
 def log_losses(decisions: Floats, y: Labels, weights: Floats) -> Floats:
-    """Return the rows' shares of the log loss at the temperature that is best for all of them.
+    """Return the rows' shares of the log loss at the temperature that is best for all of
+    them.
 
     Infinite where decisions overflow.
     """
@@ -131,8 +142,12 @@ def log_losses(decisions: Floats, y: Labels, weights: Floats) -> Floats:
     return loss.by_row(1.0 / temperature_of(decisions, y, weights))
 
 
-def few_of(places: NDArray[np.intp], n_classes: int, n_parts: int = 1) -> NDArray[np.intp]:
-    """Return rows, or so many of them, at random, that the scores of all parts take little room."""
+def few_of(
+    places: NDArray[np.intp], n_classes: int, n_parts: int = 1
+) -> NDArray[np.intp]:
+    """Return rows, or so many of them, at random, that the scores of all parts take
+    little room.
+    """
     most = max(1, MOST_SCORES // (n_classes * n_parts))
     if len(places) <= most:
         return places
@@ -153,9 +168,9 @@ def held_out_temperature(
 ) -> tuple[Any, int]:
     """Return the temperature of a fit, and the number of rows that told it.
 
-    From rows that were watched; else from those that short fits of the same kind hold out. The
-    temperature is in proportion to the scores, and those of a short fit are smaller. Where a class
-    or a fold has too few rows, the rows of the fit itself must do.
+    From rows that were watched; else from those that short fits of the same kind hold
+    out. The temperature is in proportion to the scores, and those of a short fit are
+    smaller. Where a class or a fold has too few rows, the rows of the fit itself must do.
 
     Parameters
     ----------
@@ -191,13 +206,18 @@ def smoothing_of(n_rows: float) -> float:
     return 1.0 / (n_rows + 2.0)
 
 
-def _held_out(recipe: Recipe, learned: Predictor, rows: Rows) -> tuple[NDArray[np.intp], Floats]:
+def _held_out(
+    recipe: Recipe, learned: Predictor, rows: Rows
+) -> tuple[NDArray[np.intp], Floats]:
     """Return rows, and what short fits that did not see them say of them."""
     trial, n_classes = recipe.trial(rows, learned), len(recipe.classes)
     splits = list(splits_for(rows, recipe.seed))
     splits = [(train, few_of(test, n_classes, len(splits))) for train, test in splits]
     n_iterations = trial.n_calibrating * (trial.longer if len(splits) == 1 else 1)
-    n_iterations, short = min(n_iterations, recipe.max_iter), replace(recipe, **trial.changes)
+    n_iterations, short = (
+        min(n_iterations, recipe.max_iter),
+        replace(recipe, **trial.changes),
+    )
     if not splits:
         return np.empty(0, np.intp), np.empty(0)
 
@@ -210,7 +230,9 @@ def _held_out(recipe: Recipe, learned: Predictor, rows: Rows) -> tuple[NDArray[n
     return np.concatenate([test for _, test in splits]), np.concatenate(found)
 
 
-def splits_for(rows: Rows, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def splits_for(
+    rows: Rows, seed: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Yield rows to train on and to hold out; none where a class of few rows has too few."""
     n, y = len(rows.y), rows.y
     if y.ndim == 2:
@@ -234,10 +256,11 @@ def splits_for(rows: Rows, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArra
 
 
 class StreamedTemperature(NamedTuple):
-    """The temperature of a stream: of scores before their rows are learned, the last ones most.
+    """The temperature of a stream: of scores before their rows are learned, the last ones
+    most.
 
-    The most likely one by the log loss of some rows of each call, where the calls before have left
-    it, as a normal distribution whose precision is theirs.
+    The most likely one by the log loss of some rows of each call, where the calls before
+    have left it, as a normal distribution whose precision is theirs.
 
     Parameters
     ----------
@@ -264,13 +287,16 @@ class StreamedTemperature(NamedTuple):
         start = self
         if not self.precision:
             found = temperature_of(decisions, y, weights)
-            if found >= _TELLS_NOTHING * unit:  # as of a model of one row, or of one class
+            # as of a model of one row, or of one class
+            if found >= _TELLS_NOTHING * unit:
                 return self._replace(n_rows=self.n_rows + len(y))
             start = self._replace(log_inverse=-math.log(found), precision=1e-9)
         with np.errstate(over="ignore", invalid="ignore"):
             return start._moved(decisions.astype(np.float64), y, weights)
 
-    def _moved(self, decisions: Floats, y: Labels, weights: Floats) -> StreamedTemperature:
+    def _moved(
+        self, decisions: Floats, y: Labels, weights: Floats
+    ) -> StreamedTemperature:
         """Return the most likely temperature, by Newton's steps of one at most."""
         n, log_inverse, curvature = len(y), self.log_inverse, 0.0
         for _ in range(_STEPS):
@@ -323,9 +349,11 @@ class Probabilities:
     @available_if(_is_calibrated)
     @snapshot
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probabilities of the classes: the softmax of the scores over `temperature_`, smoothed.
+        """Probabilities of the classes: the softmax of the scores over `temperature_`,
+        smoothed.
 
-        A share `smoothing_` is spread evenly over the classes, so that no label is impossible.
+        A share `smoothing_` is spread evenly over the classes, so that no label is
+        impossible.
 
         Parameters
         ----------
@@ -334,10 +362,13 @@ class Probabilities:
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; rows sum to one. Where a row has several labels, that of
-            each label, (n_samples, n_labels).
+            In the order of `classes_`; rows sum to one. Where a row has several labels,
+            that of each label, (n_samples, n_labels).
         """
-        scores, spread_evenly = self._over_temperature(X), getattr(self, "smoothing_", 0.0)
+        scores, spread_evenly = (
+            self._over_temperature(X),
+            getattr(self, "smoothing_", 0.0),
+        )
         if self._multilabel:
             sharp = expit(scores)
         elif scores.ndim == 1:
@@ -364,7 +395,8 @@ class Probabilities:
     # How the temperature is found.
 
     _multilabel: bool
-    _temperatures: tuple[StreamedTemperature, ...] = ()  # of a stream; several for several labels
+    # of a stream; several for several labels
+    _temperatures: tuple[StreamedTemperature, ...] = ()
 
     def _calibrate(
         self, recipe: Recipe, learned: Predictor, rows: Rows, watched: Rows | None
@@ -377,7 +409,9 @@ class Probabilities:
         self.smoothing_, self._temperatures = smoothing_of(n_rows), ()
 
     def _calibrated_by(self, rows: Rows) -> tuple[StreamedTemperature, ...]:
-        """Return the temperatures of a stream with some more rows, which it is about to learn."""
+        """Return the temperatures of a stream with some more rows, which it is about
+        to learn.
+        """
         if not self.calibrate:
             return ()
         n_labels = rows.y.shape[1] if rows.y.ndim == 2 else 1
@@ -389,7 +423,8 @@ class Probabilities:
             of_fit = np.broadcast_to(temperature, n_labels)
             n_rows = round(1 / getattr(self, "smoothing_", 1.0)) - 2
             known = tuple(
-                StreamedTemperature(-math.log(t), _MEMORY / 10, max(0, n_rows)) for t in of_fit
+                StreamedTemperature(-math.log(t), _MEMORY / 10, max(0, n_rows))
+                for t in of_fit
             )
         some = slice(None, None, -(-len(rows.y) // _MOST_SCORED))
         with np.errstate(all="ignore"):
@@ -397,7 +432,9 @@ class Probabilities:
         y, weights = rows.y[some], rows.weights[some]
         if y.ndim == 1:
             return (known[0].after(decisions, y, weights),)
-        return tuple(one.after(decisions[:, k], y[:, k], weights) for k, one in enumerate(known))
+        return tuple(
+            one.after(decisions[:, k], y[:, k], weights) for k, one in enumerate(known)
+        )
 
     def _take_temperatures(self, found: tuple[StreamedTemperature, ...]) -> None:
         """Set the temperature of a stream."""
@@ -405,15 +442,21 @@ class Probabilities:
             self.temperature_, self.smoothing_, self._temperatures = None, 0.0, ()
             return
         now = np.array([one.temperature for one in found])
-        self._temperatures, self.temperature_ = found, now if self._multilabel else float(now[0])
+        self._temperatures, self.temperature_ = (
+            found,
+            now if self._multilabel else float(now[0]),
+        )
         self.smoothing_ = smoothing_of(found[0].n_rows)
 
     def _n_outcomes(self, probabilities: NDArray[Any]) -> int:
         return 2 if self._multilabel else probabilities.shape[1]
 
     def _over_temperature(self, X: ArrayLike) -> Floats:
-        scores = self.decision_function(X)  # files of earlier versions know no temperature
-        scores = (scores / getattr(self, "temperature_", 1.0)).astype(scores.dtype, copy=False)
+        # files of earlier versions know no temperature
+        scores = self.decision_function(X)
+        scores = (scores / getattr(self, "temperature_", 1.0)).astype(
+            scores.dtype, copy=False
+        )
         if not np.isfinite(scores.sum()):  # of rows far away from all others
             most = float(np.finfo(scores.dtype).max) / 4
             scores = np.clip(np.nan_to_num(scores, nan=-most), -most, most)

@@ -1,4 +1,6 @@
-"""What a classifier sees of its rows: the rows of a fit tell, and those of a stream so far."""
+"""What a classifier sees of its rows: the rows of a fit tell, and those of a stream so
+far.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ import numpy as np
 
 from loclin.engine.data import Matrix, Rows
 from loclin.fitting.checks import check_feature_scale
-from loclin.fitting.columns import has_frozen, knows_columns, used_columns, with_all_columns
+from loclin.fitting.columns import (
+    has_frozen,
+    knows_columns,
+    used_columns,
+    with_all_columns,
+)
 from loclin.fitting.features import (
     PLAIN,
     FeatureMap,
@@ -27,11 +34,17 @@ def map_without_pieces(recipe: Recipe, rows: Rows) -> FeatureMap:
     """Return the map by these rows; unscaled where the rows are to be seen as they are."""
     can = recipe.can_do_with_columns and knows_columns(recipe.coding_given)
     columns = used_columns(rows.X) if can else None
-    return standardized(rows, columns) if standardizes(recipe) else FeatureMap(columns=columns)
+    return (
+        standardized(rows, columns)
+        if standardizes(recipe)
+        else FeatureMap(columns=columns)
+    )
 
 
 def standardizes(recipe: Recipe) -> bool:
-    """Tell whether rows are standardized: not where a coding knows them as they are given."""
+    """Tell whether rows are standardized: not where a coding knows them as they are
+    given.
+    """
     return recipe.standardize and not has_frozen(recipe.coding_given)
 
 
@@ -39,7 +52,8 @@ class Standardized:
     """The map of a classifier's features, which moves with a stream."""
 
     _features: FeatureMap
-    _moments: StreamedMoments | None = None  # of the rows of a stream, where the map may move
+    # of the rows of a stream, where the map may move
+    _moments: StreamedMoments | None = None
     _largest: float = 0.0  # feature that the model has seen
     _learned: Any
     _root: Any
@@ -57,11 +71,16 @@ class Standardized:
         self._features = self._features.with_all_columns()
 
     def _seen(self, rows: Rows, *, goes_on: bool) -> Rows:
-        """Return rows as the model sees them, of the type of what goes on; check their scale."""
+        """Return rows as the model sees them, of the type of what goes on; check their
+        scale.
+        """
         if goes_on:
             dtype, (X, _, weights, _) = self._learned.local_coef.dtype, rows
-            rows = rows._replace(X=X.astype(dtype, copy=False), weights=weights.astype(dtype))
-        with np.errstate(over="ignore", invalid="ignore"):  # what is too large, is said below
+            rows = rows._replace(
+                X=X.astype(dtype, copy=False), weights=weights.astype(dtype)
+            )
+        # what is too large, is said below
+        with np.errstate(over="ignore", invalid="ignore"):
             rows = self._features.of_rows(rows)
         self._largest = check_feature_scale(rows.X, self._largest if goes_on else 0.0)
         return rows
@@ -82,7 +101,9 @@ class Standardized:
         if self._moments is None:
             return
         before = self._features
-        self._moments, due = self._moments.after(FeatureMap(pieces=before.pieces).of_rows(rows))
+        self._moments, due = self._moments.after(
+            FeatureMap(pieces=before.pieces).of_rows(rows)
+        )
         if due:
             assert before.scale is not None
             found = self._moments.moments.map_for(

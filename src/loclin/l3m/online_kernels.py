@@ -28,7 +28,8 @@ _HINGE = HINGE.compiled
 
 
 class Functions(NamedTuple):
-    """Linear functions of a run: local classifiers, region by region, and partition functions.
+    """Linear functions of a run: local classifiers, region by region, and partition
+    functions.
 
     Weights are transposed for sparse rows.
     """
@@ -62,10 +63,10 @@ class Program(NamedTuple):
 def online_pass(X, y, weights, order, points, functions, progress, program):
     """Pass over the rows once, one at a time (Algorithm 1, its gradient put right).
 
-    A row moves what makes up the surrogate there: of the region k where the sum is largest, the
-    scorer with the largest loss, and the partition function behind phi(G, k, .). The step is
-    ``rate / sqrt(t)``; classifiers shrink by alpha times it. Then the partition function g_j that
-    has moved is projected onto ``g_j >= margin`` at point j.
+    A row moves what makes up the surrogate there: of the region k where the sum is
+    largest, the scorer with the largest loss, and the partition function behind phi(G, k,
+    .). The step is ``rate / sqrt(t)``; classifiers shrink by alpha times it. Then the
+    partition function g_j that has moved is projected onto ``g_j >= margin`` at point j.
 
     Parameters
     ----------

@@ -47,7 +47,9 @@ class LDKLRecipe(Recipe):
         check_number("eta0", self.eta0, low=0, open_low=True)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        """Tell why the parameters leave no way to learn from a stream; None where they
+        do.
+        """
         return None
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
@@ -56,12 +58,16 @@ class LDKLRecipe(Recipe):
         depth = self._depth(len(rows.y))
         return Trial({"depth": depth}, n_iterations=15, goes_on=False, n_calibrating=15)
 
-    def start(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> SGDFit:
+    def start(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> SGDFit:
         """Begin the descent, or go on from the fit before."""
         n = len(rows.y)
         some = self.rounds(rows, rng).some()
         tree = self._tree(some.X, n, rng, before)
-        tree.n_soft = min(n, self.round_rows or n) * min(self.annealing, self.max_iter / 2)
+        tree.n_soft = min(n, self.round_rows or n) * min(
+            self.annealing, self.max_iter / 2
+        )
         return learning_fit(self, tree, some, rows, rng, _INTERCEPTS, before)
 
     def start_stream(
