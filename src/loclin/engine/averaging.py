@@ -55,7 +55,9 @@ class AveragedWeights(ABC):
     averaged: tuple[float, float]  # sum of the scales, number of iterates
 
     def __init__(self, X: Matrix, n_scorers: int, n_models: int, settings: Any) -> None:
-        self.n_scorers, self.n_models, self.settings = n_scorers, n_models, settings
+        self.n_scorers = n_scorers
+        self.n_models = n_models
+        self.settings = settings
         self.is_sparse = is_sparse(X)
         self.weights = Weights(
             weights_for(X, n_scorers * n_models),
@@ -82,9 +84,9 @@ class AveragedWeights(ABC):
 
     def weight_parts(self, iterate: tuple[Floats, ...] | None) -> list[Part]:
         """Return the weights among the parts."""
-        W, b, g = self.weights
+        weights = self.weights
         means: Any = (None,) * 3 if iterate is None else iterate[:3]
-        as_fields = as_models(W, self.is_sparse, self.n_models)
+        as_fields = as_models(weights.W, self.is_sparse, self.n_models)
         mean = (
             None
             if iterate is None
@@ -92,8 +94,8 @@ class AveragedWeights(ABC):
         )
         return [
             Part("coef", as_fields, mean, power=1),
-            Part("intercept", b, means[1], of="coef"),
-            Part("extra", g, means[2]),
+            Part("intercept", weights.b, means[1], of="coef"),
+            Part("extra", weights.g, means[2]),
         ]
 
     @abstractmethod
@@ -119,10 +121,9 @@ class AveragedWeights(ABC):
     ) -> Self:
         """Start from given models: (s, m, d), (s, m) and (s,)."""
         check_n_models(self.n_models, coef)
-        W, b, g = self.weights
-        as_models(W, self.is_sparse, self.n_models)[:] = coef
-        b[:] = intercept.ravel()
-        g[:] = extra
+        as_models(self.weights.W, self.is_sparse, self.n_models)[:] = coef
+        self.weights.b[:] = intercept.ravel()
+        self.weights.g[:] = extra
         return self
 
     def change_layout(self) -> None:
@@ -158,8 +159,8 @@ class AveragedWeights(ABC):
         """Mean of the weights since averaging began, or the last ones; fresh arrays."""
         c, steps = self.averaged
         if not steps:
-            W, b, g = self.weights
-            return W.copy(), b.copy(), g.copy()
+            last = self.weights
+            return last.W.copy(), last.b.copy(), last.g.copy()
         dtype = self.weights.b.dtype.type
         mean_W = self.weights.W * dtype(c)
         mean_W -= self.sums.W

@@ -138,7 +138,9 @@ def _code_scores(X, rows, buffer, codes, W, scale, b, responses, out):
 def _scores_along_the_batch(X, rows, buffer, codes, W, scale, b, responses, out):
     # With one row of the product a model, sums over models run along the batch: no sum
     # within a vector register is needed.
-    n, s, m = rows.shape[0], out.shape[1], codes.shape[1]
+    n = rows.shape[0]
+    s = out.shape[1]
+    m = codes.shape[1]
     by_model = responses.reshape(-1)[: s * m * n].reshape((s * m, n))
     np.dot(W, buffer[:n].T, by_model)
     some_codes = np.empty((m, n), b.dtype)
@@ -414,7 +416,7 @@ def add_batch(X, rows, buffer, codes, slopes, weights, sums, progress, intercept
     room : tuple of ndarray or None
         See `product_room`.
     """
-    W, b, g = weights
+    b = weights.b
     dtype = b.dtype.type
     unit, c = dtype(1.0 / progress.scale), dtype(progress.c)
     averaging = sums.W.shape[0] > 0
@@ -426,7 +428,7 @@ def add_batch(X, rows, buffer, codes, slopes, weights, sums, progress, intercept
             moved[y] += slopes[i, y] != 0
     for y in range(s):
         if moved[y] >= _WORTH_A_PRODUCT and add_product(
-            rows, buffer, codes, slopes, y, W, unit, sums.W, c, room
+            rows, buffer, codes, slopes, y, weights.W, unit, sums.W, c, room
         ):
             moved[y] = 0
     for i in range(n):
@@ -435,7 +437,7 @@ def add_batch(X, rows, buffer, codes, slopes, weights, sums, progress, intercept
             slope = slopes[i, y]
             if slope != 0:
                 if moved[y]:
-                    add_code(X, row, buffer, i, codes, y, y * m, W, unit * slope)
+                    add_code(X, row, buffer, i, codes, y, y * m, weights.W, unit * slope)
                     if averaging:
                         add_code(
                             X, row, buffer, i, codes, y, y * m, sums.W, c * unit * slope
@@ -443,7 +445,7 @@ def add_batch(X, rows, buffer, codes, slopes, weights, sums, progress, intercept
                 if intercepts.local:
                     add_code_only(codes, row, y, y * m, b, slope)
                 if intercepts.extra:
-                    g[y] += slope
+                    weights.g[y] += slope
 
 
 @jit

@@ -91,8 +91,9 @@ def competing_pass(problem, state, active, limit):
         Largest violation of this pass.
     """
     X, codes, labels, bounds, squares, _, block, intercepts = problem
-    a, all_scores, weights = state
-    W, b, g = weights
+    a = state.dual
+    weights = state.weights
+    b = weights.b
     one = b.dtype.type(1)
     local, extra = b.dtype.type(intercepts.local), b.dtype.type(intercepts.extra)
     buffer, some_codes, responses, scores, kernel, steps, before, settled = workspace(
@@ -103,12 +104,13 @@ def competing_pass(problem, state, active, limit):
     slopes = np.empty(s)
     ordered = np.empty(s)
     new = np.empty(s)
-    kept, worst = 0, 0.0
+    kept = 0
+    worst = 0.0
     for first in range(0, active.shape[0], block):
         rows = active[first : min(first + block, active.shape[0])]
         n = rows.shape[0]
         gather(X, rows, buffer)
-        code_scores(X, rows, buffer, codes, W, one, b, responses, scores)
+        code_scores(X, rows, buffer, codes, weights.W, one, b, responses, scores)
         if n > 1:
             code_gram(X, rows, buffer, codes, local, extra, some_codes, kernel)
         moved = False
@@ -120,8 +122,8 @@ def competing_pass(problem, state, active, limit):
                     settled[i] = False
                     for y in range(s):
                         before[i, y] = a[row, y]
-                        scores[i, y] += extra * g[y]
-                        all_scores[row, y] = scores[i, y]
+                        scores[i, y] += extra * weights.g[y]
+                        state.scores[row, y] = scores[i, y]
                     violation = 1.0 - _lead(scores[i], label)
                     if a[row, label] <= 0.0:
                         settled[i] = violation < -limit

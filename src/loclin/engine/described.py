@@ -203,7 +203,9 @@ def _check_of_notes(hint: Any) -> _Check:
     base = get_args(hint)[0]
     bare = _check_of(base)
     optional = type(None) in get_args(base)
-    shapes, sizes, within = (notes_of(hint, kind) for kind in (Shape, Size, Within))
+    shapes = notes_of(hint, Shape)
+    sizes = notes_of(hint, Size)
+    within = notes_of(hint, Within)
 
     def check(value: Any, where: str, scope: Scope) -> None:
         if value is None and optional:
@@ -256,11 +258,9 @@ def _any_of(checks: list[_Check], optional: bool) -> _Check:
             except ValueError as error:
                 errors.append(error)
             else:
-                scope.sizes, scope.said, scope.dtype = (
-                    tried.sizes,
-                    tried.said,
-                    tried.dtype,
-                )
+                scope.sizes = tried.sizes
+                scope.said = tried.said
+                scope.dtype = tried.dtype
                 return
         raise min(errors, key=lambda error: isinstance(error, WrongKind))
 

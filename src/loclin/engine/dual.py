@@ -179,8 +179,7 @@ class DualProblem(ABC):
         np.maximum(problem.squares, np.finfo(np.float64).tiny, out=problem.squares)
 
     def _objective_and_gap(self) -> tuple[float, float]:
-        W, b, g = self.state.weights
-        norm = sum(float(np.vdot(w, w)) for w in (W, b, g))
+        norm = sum(float(np.vdot(part, part)) for part in self.state.weights)
         losses, gap = self._losses_and_gap()
         return self.alpha * (0.5 * norm + losses), self.alpha * gap
 
@@ -237,10 +236,12 @@ class BinaryDual(DualProblem):
         return kept
 
     def _losses_and_gap(self) -> tuple[float, float]:
-        problem, dual, scores = self.problem, self.state.dual, self.state.scores
-        loss, rows = self.loss.compiled, (problem.y, problem.bounds)
+        problem = self.problem
+        loss = self.loss.compiled
         run = kept_for(losses_and_gap, loss)
-        return run(*rows, loss, problem.dual, dual.ravel(), scores.ravel())
+        dual = self.state.dual.ravel()
+        scores = self.state.scores.ravel()
+        return run(problem.y, problem.bounds, loss, problem.dual, dual, scores)
 
 
 class CompetingDual(DualProblem):
@@ -313,7 +314,9 @@ def dual_problems(
         Dual variables to start from; those of other rows, or of another kind of problem,
         are not.
     """
-    X, y, weights, _ = rows
+    X = rows.X
+    y = rows.y
+    weights = rows.weights
     has = intercepts._asdict()
     n_problems, shape = (1, (len(y), n_scorers)) if competing else (n_scorers, (len(y),))
     fits = (

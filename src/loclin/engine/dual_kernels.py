@@ -82,10 +82,10 @@ class Workspace(NamedTuple):
 @inner
 def workspace(X, weights, k):
     """Return room for k rows of `X`."""
-    W, b, g = weights
-    s = g.shape[0]
+    b = weights.b
+    s = weights.g.shape[0]
     return Workspace(
-        row_buffer(X, k, W.shape[1]),
+        row_buffer(X, k, weights.W.shape[1]),
         np.empty((k, b.shape[0] // s), b.dtype),
         np.empty((k, b.shape[0]), b.dtype),
         np.empty((k, s), b.dtype),
@@ -126,12 +126,13 @@ def add_row(X, row, buffer, codes, steps, weights, intercepts):
         Moved in place.
     intercepts : Intercepts
     """
-    W, b, g = weights
+    b = weights.b
+    g = weights.g
     m = b.shape[0] // g.shape[0]
     for k in range(g.shape[0]):
         step = steps[0, k]
         if step != 0:
-            add_code(X, row, buffer, 0, codes, k, k * m, W, step)
+            add_code(X, row, buffer, 0, codes, k, k * m, weights.W, step)
             if intercepts.local:
                 add_code_only(codes, row, k, k * m, b, step)
             if intercepts.extra:
@@ -217,8 +218,9 @@ def dual_pass(problem, state, active, high, low):
         Largest and smallest projected slopes of this pass.
     """
     X, codes, y, bounds, squares, conjugate, block, intercepts = problem
-    dual, all_scores, weights = state
-    W, b, g = weights
+    dual = state.dual
+    weights = state.weights
+    b = weights.b
     buffer, some_codes, responses, scores, kernel, steps, before, settled = workspace(
         X, weights, block
     )
@@ -234,7 +236,7 @@ def dual_pass(problem, state, active, high, low):
         rows = active[first : min(first + block, active.shape[0])]
         n = rows.shape[0]
         gather(X, rows, buffer)
-        code_scores(X, rows, buffer, codes, W, one, b, responses, scores)
+        code_scores(X, rows, buffer, codes, weights.W, one, b, responses, scores)
         if n > 1:
             code_gram(X, rows, buffer, codes, local, extra, some_codes, kernel)
         moved = False
@@ -243,8 +245,8 @@ def dual_pass(problem, state, active, high, low):
                 row = rows[i]
                 if sweep == 0:
                     before[i, 0], settled[i] = dual[row, 0], False
-                    of_rows[i] += extra * g[0]
-                    all_scores[row, 0] = of_rows[i]
+                    of_rows[i] += extra * weights.g[0]
+                    state.scores[row, 0] = of_rows[i]
                 elif settled[i]:
                     continue
                 sign = sign_of(y[row], 0, 1)
@@ -281,15 +283,15 @@ def set_weights(problem, state, block):
     steps.
     """
     X, codes = problem.X, problem.codes
-    dual, _, weights = state
-    W, b, g = weights
-    W[:] = 0
-    b[:] = 0
-    g[:] = 0
+    dual = state.dual
+    weights = state.weights
+    weights.W[:] = 0
+    weights.b[:] = 0
+    weights.g[:] = 0
     room = workspace(X, weights, block)
     buffer, steps = room.rows, room.steps
     products = product_room(X, codes, block, room.codes.shape[1])
-    sums = no_sums(b)
+    sums = no_sums(weights.b)
     order = np.arange(dual.shape[0])
     found = 0
     for row in range(dual.shape[0]):
@@ -300,7 +302,7 @@ def set_weights(problem, state, block):
         rows = order[first : min(first + block, found)]
         gather(X, rows, buffer)
         for i in range(rows.shape[0]):
-            for k in range(g.shape[0]):
+            for k in range(dual.shape[1]):
                 steps[i, k] = dual[rows[i], k]
         add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST,
                   problem.intercepts, products)  # fmt: skip
@@ -310,8 +312,10 @@ def set_weights(problem, state, block):
 def set_scores(problem, state, block):
     """Write the scores of all rows."""
     X, codes = problem.X, problem.codes
-    _, all_scores, weights = state
-    W, b, g = weights
+    all_scores = state.scores
+    weights = state.weights
+    b = weights.b
+    g = weights.g
     one, extra = b.dtype.type(1), b.dtype.type(problem.intercepts.extra)
     room = workspace(X, weights, block)
     buffer, scores = room.rows, room.scores
@@ -319,7 +323,7 @@ def set_scores(problem, state, block):
     for first in range(0, order.shape[0], block):
         rows = order[first : min(first + block, order.shape[0])]
         gather(X, rows, buffer)
-        code_scores(X, rows, buffer, codes, W, one, b, room.responses, scores)
+        code_scores(X, rows, buffer, codes, weights.W, one, b, room.responses, scores)
         for i in range(rows.shape[0]):
             for k in range(g.shape[0]):
                 all_scores[rows[i], k] = scores[i, k] + extra * g[k]

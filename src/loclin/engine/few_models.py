@@ -14,10 +14,16 @@ def add_responses(X, one, other, weights, coef, j, scores):
 
     Two rows and four scorers at once: a number that is loaded serves in several products.
     """
-    s, d = coef.shape[0], X.shape[1]
-    x, z, (c, g) = X[one], X[other], weights
+    s = coef.shape[0]
+    d = X.shape[1]
+    x = X[one]
+    z = X[other]
+    c, g = weights
     for y in range(0, s - 3, 4):
-        t, u, v, w = coef[y, j], coef[y + 1, j], coef[y + 2, j], coef[y + 3, j]
+        t = coef[y, j]
+        u = coef[y + 1, j]
+        v = coef[y + 2, j]
+        w = coef[y + 3, j]
         xt = xu = xv = xw = zt = zu = zv = zw = X.dtype.type(0)
         for f in range(d):
             xt += x[f] * t[f]
@@ -89,7 +95,8 @@ def scores_by_row(X, codes, coef, scores):
     models.
     """
     values, columns, starts = codes
-    s, _, d = coef.shape
+    s = coef.shape[0]
+    d = coef.shape[2]
     for row in range(X.shape[0]):
         for e in range(starts[row], starts[row + 1]):
             for y in range(s):

@@ -45,12 +45,13 @@ class Progress(NamedTuple):
 @inner
 def rescaled(weights, progress, factor, with_intercepts):
     """Multiply the weights by a factor, and the intercepts if they are penalised."""
-    W, b, g = weights
+    b = weights.b
+    g = weights.g
     scale = progress.scale
     if factor > 0.0:
         scale *= factor
     else:
-        W[:] = 0
+        weights.W[:] = 0
     if with_intercepts:
         b *= b.dtype.type(factor)
         g *= g.dtype.type(factor)
@@ -70,8 +71,12 @@ def averaged(weights, sums, progress, n):
     """Multiply a small scale out; count the iterate n times into the sums, if there
     are any.
     """
-    W, b, g = weights
-    scale, c, n_averaged = progress.scale, progress.c, progress.n_averaged
+    W = weights.W
+    b = weights.b
+    g = weights.g
+    scale = progress.scale
+    c = progress.c
+    n_averaged = progress.n_averaged
     if scale < SMALLEST_SCALE:
         W *= b.dtype.type(scale)
         c /= scale

@@ -58,7 +58,9 @@ def _as_weights(X, U):
 @inner
 def answer(outputs, rows):
     """Write the outputs of these rows."""
-    X, c, answers = outputs.X, outputs.c, outputs.answers
+    X = outputs.X
+    c = outputs.c
+    answers = outputs.answers
     gather(X, rows, outputs.buffer)
     score(X, rows, outputs.buffer, as_weights(X, outputs.U), 0, c.shape[0], answers)
     for i in range(rows.shape[0]):
@@ -90,13 +92,12 @@ def add_products(row, factor, other, products):
 @inner
 def descend(outputs, n):
     """Take the step of the outputs, after n rows; forget the gradient."""
-    U, c, gradient, of_constants = (
-        outputs.U,
-        outputs.c,
-        outputs.gradient,
-        outputs.of_constants,
-    )
-    decay, products = U.dtype.type(n * outputs.decay), np.empty(U.shape[1], U.dtype)
+    U = outputs.U
+    c = outputs.c
+    gradient = outputs.gradient
+    of_constants = outputs.of_constants
+    decay = U.dtype.type(n * outputs.decay)
+    products = np.empty(U.shape[1], U.dtype)
     for j in range(outputs.first, c.shape[0]):
         of_constants[j] -= decay * c[j]
         add_products(gradient[j], -decay, U[j], products)
@@ -202,7 +203,10 @@ class LearnedOutputs(Coder):
     n_seen: int
 
     def __init__(self, U: Floats, c: Floats, rate: float, penalty: float = 0.0) -> None:
-        self.U, self.c, self.rate, self.penalty = U, c, rate, penalty
+        self.U = U
+        self.c = c
+        self.rate = rate
+        self.penalty = penalty
         self.history = np.zeros(len(c))
         self.decay = 0.0
         self.n_first, self.n_seen = math.inf, 0

@@ -122,7 +122,9 @@ LOGISTIC = Loss(
 )
 LOSSES = {loss.name: loss for loss in (HINGE, SQUARED_HINGE, LOGISTIC)}
 
-_HINGE, _SQUARED_HINGE, _N_LOSSES = HINGE.compiled, SQUARED_HINGE.compiled, len(LOSSES)
+_HINGE = HINGE.compiled
+_SQUARED_HINGE = SQUARED_HINGE.compiled
+_N_LOSSES = len(LOSSES)
 
 
 def loss_of(given: str | Loss) -> Loss:

@@ -45,7 +45,9 @@ def nearest(squares, products, first, last, room):
     Columns are written as floating numbers: all parts of a vector have one size.
     """
     keys, columns, key, column, groups = room
-    m, k, n = squares.shape[0], keys.shape[0], last - first
+    m = squares.shape[0]
+    k = keys.shape[0]
+    n = last - first
     size = int(math.sqrt(m / k))
     size = size if size >= _LEAST_GROUP else 1
     keys[:] = math.inf
@@ -76,7 +78,10 @@ def _insert(key, column, n, keys, columns):
     """Insert a number and its column into those of each row; equal ones go to the front."""
     for e in range(keys.shape[0]):
         for i in range(n):
-            kept, at, new, new_at = keys[e, i], columns[e, i], key[i], column[i]
+            kept = keys[e, i]
+            at = columns[e, i]
+            new = key[i]
+            new_at = column[i]
             before = new <= kept
             columns[e, i] = new_at if before else at
             column[i] = at if before else new_at

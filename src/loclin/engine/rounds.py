@@ -43,7 +43,9 @@ class Rounds:
         self, rows: Rows, n_rows: int | None, rng: np.random.Generator, passed: int = 0, *,
         as_pass: float = AS_PASS,
     ) -> None:  # fmt: skip
-        self.rows, self.rng, self.passed = rows, rng, passed
+        self.rows = rows
+        self.rng = rng
+        self.passed = passed
         self.n_rows = n_rows
         self.coder_pace = 1.0 if n_rows is None else len(rows.y) / (AS_PASS * n_rows)
         self.pace = self.coder_pace
@@ -66,13 +68,13 @@ class Rounds:
             yield block
 
     def _next_block(self) -> Rows:
-        X, y, weights, _ = self.rows
+        rows = self.rows
         if not len(self.to_come):
-            self.to_come = self.rng.permutation(-(-len(y) // _PAGE))
+            self.to_come = self.rng.permutation(-(-len(rows.y) // _PAGE))
         pages, self.to_come = np.split(self.to_come, [_BLOCK_PAGES])
         some = (pages[:, None] * _PAGE + np.arange(_PAGE)).ravel()
-        some = some[some < len(y)]
-        return Rows(X[some], y[some], weights[some])
+        some = some[some < len(rows.y)]
+        return Rows(rows.X[some], rows.y[some], rows.weights[some])
 
     def averaged(self, objective: float) -> float:
         """Return the mean objective of the last quarter of the rounds, about: one is
@@ -90,8 +92,9 @@ class Rounds:
         """Return rows to measure what steps depend on: a round drawn at random, or all."""
         if self.n_rows is None:
             return self.rows
-        X, y, weights, _ = self.rows
-        drawn = self.rng.choice(len(y), min(self.n_rows, len(y)), replace=False)
+        rows = self.rows
+        n = len(rows.y)
+        drawn = self.rng.choice(n, min(self.n_rows, n), replace=False)
         # no class is left out
-        drawn = np.union1d(drawn, np.unique(y, return_index=True)[1])
-        return Rows(X[drawn], y[drawn], weights[drawn])
+        drawn = np.union1d(drawn, np.unique(rows.y, return_index=True)[1])
+        return Rows(rows.X[drawn], rows.y[drawn], rows.weights[drawn])

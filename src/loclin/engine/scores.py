@@ -111,7 +111,7 @@ def pooled_scores(
 def pooling_codes(X: Matrix, coef: Floats, intercept: Floats, q: float) -> Floats:
     """Codes behind `pooled_scores`: (n, s, m)."""
     check_models(X, coef, intercept)
-    s, m, _ = coef.shape
+    s, m = coef.shape[:2]
     codes = np.empty((X.shape[0], s, m), dtype=coef.dtype)
     for rows, responses in local_products(X, coef):
         responses += intercept.ravel()
@@ -137,7 +137,7 @@ def coded_scores(X: Matrix, codes: Any, coef: Floats | None, intercept: Floats) 
             return np.einsum("nsm,sm->ns", codes, intercept)
         return codes @ intercept.T
     check_models(X, coef, intercept)
-    s, m, _ = coef.shape
+    s, m = coef.shape[:2]
     if (
         codes.shape not in ((X.shape[0], m), (X.shape[0], s, m))
         or codes.dtype != coef.dtype

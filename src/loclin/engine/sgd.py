@@ -85,7 +85,9 @@ class SGD(AveragedWeights):
         """Mean squared norm of the implicit features, Z being the rows as the coder
         sees them.
         """
-        local, n, mean = self.settings.intercepts.local, X.shape[0], 0.0
+        local = self.settings.intercepts.local
+        n = X.shape[0]
+        mean = 0.0
         for block in gen_batches(n, _BLOCK):
             codes = self.coder.codes(Z[block])
             share = (block.stop - block.start) / n
@@ -201,7 +203,10 @@ class SGDFit(Descent):
         self, solver: SGD, rounds: Rounds, views: Callable[[Any], tuple[Any, Any]],
         rng: np.random.Generator, seen: tuple[Any, Any] | None = None,
     ) -> None:  # fmt: skip
-        self.solver, self.rounds, self.views, self.rng = solver, rounds, views, rng
+        self.solver = solver
+        self.rounds = rounds
+        self.views = views
+        self.rng = rng
         self.seen = seen if rounds.n_rows is None else None
         self.t_start = solver.t
         solver.t += rounds.passed * rounds.pace
@@ -215,8 +220,8 @@ class SGDFit(Descent):
     def iterate(self, *, average: bool) -> float:
         """Pass once over the rows of a round."""
         if self.rounds.n_rows is not None and self.solver.n_at_rest:
-            X, y, weights, _ = self.rounds.some()  # a block is too small
-            self.solver.rest(*self.views(X), y, weights, self.rng)
+            drawn = self.rounds.some()  # a block is too small
+            self.solver.rest(*self.views(drawn.X), drawn.y, drawn.weights, self.rng)
         total, n = 0.0, 0
         for part in self._parts():
             n_rows = len(part[2])
@@ -233,7 +238,9 @@ class SGDFit(Descent):
 
     def _parts(self) -> Iterator[tuple[Any, Any, Labels, Floats]]:
         """Yield the rows of the next round as the solver takes them, at their steps."""
-        solver, rounds, passed = self.solver, self.rounds, self.rounds.passed
+        solver = self.solver
+        rounds = self.rounds
+        passed = rounds.passed
         for part in rounds.next():
             if rounds.n_rows is not None:
                 solver.t = self.t_start + passed * rounds.pace
@@ -271,7 +278,9 @@ class SGDStream(Stream):
 
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from the rows; return the objective over them."""
-        solver, n, total = self.solver, len(rows.y), 0.0
+        solver = self.solver
+        n = len(rows.y)
+        total = 0.0
         solver.settings = solver.settings._replace(batch_size=batch_size)
         for block in gen_batches(n, _BLOCK):
             X, Z = self.views(rows.X[block])

@@ -104,9 +104,13 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
         Sum of the weighted losses, as the rows met them.
     """
     check_loss(settings.loss)
-    W, b, g = weights
+    W = weights.W
+    b = weights.b
+    g = weights.g
     codes = coder.codes
-    dtype, batch, s = b.dtype.type, settings.batch_size, g.shape[0]
+    dtype = b.dtype.type
+    batch = settings.batch_size
+    s = g.shape[0]
     buffer = row_buffer(X, batch, W.shape[1])
     room = product_room(X, codes, batch, b.shape[0] // s)
     responses = np.empty((batch, b.shape[0]), b.dtype)

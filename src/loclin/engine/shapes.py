@@ -94,7 +94,9 @@ class Scope:
             size = size_of(axis, self.sizes)
             if size is not None:
                 other.sizes[name] = size
-        other.said, other.dtype, other.met = dict(self.said), self.dtype, self.met
+        other.said = dict(self.said)
+        other.dtype = self.dtype
+        other.met = self.met
         return other
 
     def bind(self, letter: str, size: int, who: str) -> bool:
