@@ -22,7 +22,7 @@ from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.portable.words import CodesByScorer, LinearGates
 
-_MOST = 40  # planes, where their number is ours
+_MOST_PLANES = 40  # planes, where their number is ours
 
 
 class OrthogonalCoding(Coding):
@@ -118,7 +118,7 @@ class OrthogonalCoding(Coding):
         """
         self._check_parameters()
         auto = self._is_auto
-        most: Any = _MOST if auto else self.n_planes
+        most: Any = _MOST_PLANES if auto else self.n_planes
         if self.per_class:
             rows, labels = self._training_rows_and_labels(X, y)
             check_classification_targets(labels)

@@ -23,7 +23,10 @@ from loclin.fitting.features import PLAIN
 from loclin.fitting.recipe import DUAL_TRIAL, Before, Recipe, Trial
 from loclin.fitting.strength import check_strength
 
-_CLUSTERS, _ROWS = 64, 30  # at most so many clusters, of so many rows on average
+_MOST_CLUSTERS, _CLUSTER_ROWS = (
+    64,
+    30,
+)  # at most so many clusters, of so many rows on average
 # One for each model, penalised like the weight of a feature that is always 1.
 _INTERCEPTS = Intercepts(local=True, extra=False)
 
@@ -138,7 +141,9 @@ class CSVMRecipe(Recipe):
                 )
             seen = self.features.of_matrix(centers)
             return np.asarray(seen * X.dtype.type(self.multiplier))
-        n_clusters = self.n_clusters or min(_CLUSTERS, max(1, X.shape[0] // _ROWS))
+        n_clusters = self.n_clusters or min(
+            _MOST_CLUSTERS, max(1, X.shape[0] // _CLUSTER_ROWS)
+        )
         seed = int(rng.integers(2**31 - 1))
         centers = distinct_centres(X, min(int(n_clusters), X.shape[0]), seed)
         if self.n_clusters is not None:

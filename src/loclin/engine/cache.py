@@ -87,8 +87,10 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            found = super().load_overload(sig, target_context)
-            return found if found is None or found.signature.args == tuple(sig) else None
+            compiled = super().load_overload(sig, target_context)
+            if compiled is None or compiled.signature.args == tuple(sig):
+                return compiled
+            return None
         except Exception as error:  # a damaged pickle raises what it likes
             warn_of_cache(
                 f"A compiled function in {self.cache_path} cannot be read "
@@ -118,8 +120,10 @@ class _NoCache(_NullCache):
 
     def save_overload(self, sig: Any, cres: Any) -> None:
         named = config.CACHE_DIR or "NUMBA_CACHE_DIR (not set)"
-        own = os.path.join(os.path.dirname(__file__), "__pycache__")
-        _warn_of_no_cache(f"{named}, in {own} or in the user's home", self.error)
+        package_cache = os.path.join(os.path.dirname(__file__), "__pycache__")
+        _warn_of_no_cache(
+            f"{named}, in {package_cache} or in the user's home", self.error
+        )
 
 
 def _warn_of_no_cache(folder: str, error: Exception) -> None:

@@ -327,17 +327,17 @@ def _add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
     def product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
         some_codes, some_rows, added = room
         m, d = added.shape
-        found = 0
+        n_moved = 0
         for i in range(rows.shape[0]):
             slope, row = unit * slopes[i, y], rows[i]
             if slope != 0:
                 for j in range(m):
                     code = codes[row, y, j] if a_scorer else codes[row, j]
-                    some_codes[found, j] = slope * code
+                    some_codes[n_moved, j] = slope * code
                 for f in range(d):
-                    some_rows[found, f] = buffer[i, f]
-                found += 1
-        np.dot(some_codes[:found].T, some_rows[:found], added)
+                    some_rows[n_moved, f] = buffer[i, f]
+                n_moved += 1
+        np.dot(some_codes[:n_moved].T, some_rows[:n_moved], added)
         for j in range(m):
             for f in range(d):
                 W[y * m + j, f] += added[j, f]

@@ -28,7 +28,7 @@ def check_indices(X: Any, name: str) -> None:
     if is_sparse(X) and X.format in ("csr", "csc", "bsr"):
         try:
             X.check_format(full_check=True)
-            # with no values at all, that is not checked
+            # With no values at all, that is not checked.
             if (np.diff(X.indptr) < 0).any():
                 raise ValueError("indptr falls")
         except ValueError as error:
@@ -47,9 +47,9 @@ class Rows(NamedTuple):
     weights: Floats
     origin: NDArray[np.intp] | None = None
 
-    def places(self, some: NDArray[np.intp]) -> NDArray[np.intp]:
+    def places(self, subset: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the places of some of these rows among the user's."""
-        return some if self.origin is None else self.origin[some]
+        return subset if self.origin is None else self.origin[subset]
 
 
 def mean_squared_norm(X: Matrix) -> float:

@@ -37,8 +37,8 @@ from loclin.engine.shapes import (
     wrong_kind,
 )
 
-_RULE = "_what_is_wrong"  # of a class: it tells what arrays do not
-_SIZES = "_sizes"  # of a class: what letters stand for that are no attribute
+_RULE = "_what_is_wrong"  # the method by which a class tells what arrays do not
+_SIZES = "_sizes"  # the method that tells what letters stand for beside attributes
 
 _Check = Callable[[Any, str, Scope], None]
 
@@ -63,7 +63,7 @@ def check_described(holder: Any, *, thorough: bool = False) -> None:
 def declared(kind: Any) -> dict[str, Any]:
     """Return what a class declares of its attributes."""
     hints = _hints(kind)
-    # the constructor's checks of parameters are stricter
+    # The constructor's checks of parameters are stricter.
     parameters = kind._get_param_names() if issubclass(kind, BaseEstimator) else ()
     return {name: hint for name, hint in hints.items() if name not in parameters}
 
@@ -94,7 +94,7 @@ def _hints(kind: type) -> dict[str, Any]:
     hints: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         if _is_ours(base):
-            # one's own class may name what type checkers alone import
+            # A user's class may name what type checkers alone import.
             with suppress(NameError):
                 hints |= get_annotations(base, eval_str=True)
     return {
@@ -115,14 +115,14 @@ def _plan(kind: Any) -> tuple[list[tuple[str, _Check]], frozenset[str], list[Any
     hints = declared(kind)
     names = sorted(hints, key=lambda name: not _is_plain(hints[name]))
     checks = [(name, _check_of(hints[name])) for name in names]
-    own = {
+    own_letters = {
         note.letter
         for hint in hints.values()
         for note in notes_of(hint, Size)
         if note.own
     }
     rules = [vars(base)[_RULE] for base in kind.__mro__ if _RULE in vars(base)]
-    return checks, frozenset(own), rules
+    return checks, frozenset(own_letters), rules
 
 
 def _is_plain(hint: Any) -> bool:
@@ -137,9 +137,9 @@ def _check_object(holder: Any, where: str, scope: Scope) -> None:
         return
     scope.met.add(key)
     kind: Any = type(holder)
-    checks, own, rules = _plan(kind)
-    if own:
-        scope = scope.inside(own)
+    checks, own_letters, rules = _plan(kind)
+    if own_letters:
+        scope = scope.inside(own_letters)
     fields = getattr(holder, "_fields", None)
     values = vars(holder) if fields is None else dict(zip(fields, holder, strict=True))
     is_estimator = isinstance(holder, BaseEstimator)

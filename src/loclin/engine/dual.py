@@ -43,7 +43,7 @@ from loclin.engine.targets import signs_of
 from loclin.engine.threads import side_by_side
 
 # Rows that share a block of the kernel, where all models are scored by one product.
-_BLOCK = 32
+_BLOCK_ROWS = 32
 # Rows scored at once where nothing moves.
 _CHECKED = 64
 
@@ -63,7 +63,7 @@ def _block_size(X: Matrix, codes: Matrix) -> int:
         return 1
     width, m = X.shape[1], codes.shape[1]
     used = codes.nnz / codes.shape[0] if is_sparse(codes) else m
-    return _BLOCK if m + width <= 2 * used * width else 1
+    return _BLOCK_ROWS if m + width <= 2 * used * width else 1
 
 
 class DualProblem(ABC):
@@ -339,7 +339,7 @@ def dual_problems(
 class DualModels(LocalModels):
     """Local models, and how far each problem is from its solution."""
 
-    # of the problems, in units of the objective
+    # The gap of each problem, in units of its objective.
     dual_gap: Annotated[NDArray[np.float64], Shape("q", np.float64, finite=False)]
 
 
@@ -398,8 +398,8 @@ class DualFit(Procedure):
             for k, problem in enumerate(self.problems)
             if not problem.gap <= self.tol * self.objectives[k]
         ]
-        found = side_by_side(self._pass, [(k,) for k in unsolved], self.n_jobs)
-        self.objectives[unsolved] = found
+        tasks = [(k,) for k in unsolved]
+        self.objectives[unsolved] = side_by_side(self._pass, tasks, self.n_jobs)
         return float(self.objectives.sum())
 
     def result(self, *, final: bool = False) -> DualModels:

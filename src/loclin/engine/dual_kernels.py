@@ -53,7 +53,7 @@ class Problem(NamedTuple):
     y: NDArray[np.int32]
     bounds: NDArray[np.float64]  # shape: (n,); C, positive
     squares: NDArray[np.float64]  # shape: (n,); the diagonal of K, positive
-    dual: Dual  # of the loss
+    dual: Dual  # the conjugate of the loss
     block: int  # rows that share a block of K
     intercepts: Intercepts
 
@@ -224,7 +224,7 @@ def dual_pass(problem, state, active, high, low):
     buffer, some_codes, responses, scores, kernel, steps, before, settled = workspace(
         X, weights, block
     )
-    # a single column: as a vector its entries are known to be neighbours
+    # The single column is read as a vector, whose entries are known to be neighbours.
     of_rows = scores.reshape(-1)
     room = product_room(X, codes, block, some_codes.shape[1])
     one = b.dtype.type(1)
@@ -293,13 +293,13 @@ def set_weights(problem, state, block):
     products = product_room(X, codes, block, room.codes.shape[1])
     sums = no_sums(weights.b)
     order = np.arange(dual.shape[0])
-    found = 0
+    n_nonzero = 0
     for row in range(dual.shape[0]):
         if dual[row].any():
-            order[found] = row
-            found += 1
-    for first in range(0, found, block):
-        rows = order[first : min(first + block, found)]
+            order[n_nonzero] = row
+            n_nonzero += 1
+    for first in range(0, n_nonzero, block):
+        rows = order[first : min(first + block, n_nonzero)]
         gather(X, rows, buffer)
         for i in range(rows.shape[0]):
             for k in range(dual.shape[1]):

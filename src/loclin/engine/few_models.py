@@ -160,21 +160,21 @@ def scores_by_region(X, partition, thresholds, coef, intercept, block, regions, 
     ones, starts = np.ones(block, scores.dtype), np.arange(block + 1)
     for first in range(0, X.shape[0], block):
         last = min(X.shape[0], first + block)
-        rows, found = X[first:last], regions[first:last]
-        find_regions(rows, partition, thresholds, found)
+        rows, reached = X[first:last], regions[first:last]
+        find_regions(rows, partition, thresholds, reached)
         for i in range(last - first):
             for y in range(scores.shape[1]):
-                scores[first + i, y] = intercept[found[i], y]
-        codes = ones, found, starts[: last - first + 1]
+                scores[first + i, y] = intercept[reached[i], y]
+        codes = ones, reached, starts[: last - first + 1]
         scores_by_model(rows, codes, coef, block, scores[first:last])
 
 
 @jit
-def find_largest(scores, found):
+def find_largest(scores, largest):
     """Write the place of the largest score of each row, the first of equals."""
     for i in range(scores.shape[0]):
         best, top = 0, scores[i, 0]
         for y in range(1, scores.shape[1]):
             best = y if scores[i, y] > top else best
             top = max(top, scores[i, y])
-        found[i] = best
+        largest[i] = best

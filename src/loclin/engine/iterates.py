@@ -27,7 +27,7 @@ class Weights(NamedTuple):
     Sums are empty where nothing is averaged.
     """
 
-    # p are the features that models see
+    # The letter p stands for the features that models see.
     W: Annotated[NDArray, Shape("s*m p", sparse="p s*m", looped=True)]
     b: Annotated[NDArray, Shape("s*m", looped=True)]
     g: Annotated[NDArray, Shape("s", looped=True)]
@@ -37,7 +37,7 @@ class Progress(NamedTuple):
     """How far a descent is."""
 
     t: float  # steps, the ones that count as taken at the start included
-    scale: float  # of the weights
+    scale: float  # the weights are this times W
     c: float  # sum of the scales since averaging began
     n_averaged: float  # iterates in the average
 

@@ -16,7 +16,7 @@ from loclin.engine.warned import warn_of_cache
 try:
     from loclin.engine.cache import compile_beside, keep
 except Exception as error:
-    # by names that are not public; what they raise elsewhere is unknown
+    # These names are not public; what they raise elsewhere is unknown.
     warn_of_cache(
         f"Compiled functions cannot be kept with Numba {numba.__version__} "
         f"({type(error).__name__}: {error}), so that every process compiles them anew, for "

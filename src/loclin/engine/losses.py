@@ -160,14 +160,14 @@ def check_loss(loss: Any) -> None:
 
 def loss_value(loss: Any, z: float) -> float:
     """Return the loss of the margin `z`."""
-    own = known_loss(loss).value
-    return _value(loss, z) if own is None else own(loss, z)
+    custom = known_loss(loss).value
+    return _value(loss, z) if custom is None else custom(loss, z)
 
 
 def loss_slope(loss: Any, z: float) -> float:
     """Return the derivative of the loss at `z`; at a kink, the one on its flat side."""
-    own = known_loss(loss).slope
-    return _slope(loss, z) if own is None else own(loss, z)
+    custom = known_loss(loss).slope
+    return _slope(loss, z) if custom is None else custom(loss, z)
 
 
 def is_hinge(loss: Any) -> bool:

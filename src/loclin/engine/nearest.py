@@ -14,8 +14,9 @@ import numpy as np
 
 from loclin.engine.jit import inner, jit
 
-_LEAST_GROUP = 4  # anchors: in single precision, smaller groups save no time
-# of a number of all rows that are looked at together: products stay in the cache
+_LEAST_GROUP = 4  # in single precision, groups of fewer anchors save no time
+# One number of all rows that are looked at together takes so many bytes: products
+# stay in the cache.
 _BYTES = 256
 
 

@@ -14,9 +14,9 @@ from loclin.engine.nearest import nearest_rows
 from loclin.engine.prediction import codes_by, one_hot
 from loclin.portable.words import NearestAnchors
 
-_BLOCK = 2**16  # numbers a block: stays near the processor
-# up to so many nearest anchors, insertion beats sorting (measured: 9 us against 16)
-_FEW = 128
+_BLOCK_NUMBERS = 2**16  # a block of so many numbers stays near the processor
+# Up to so many nearest anchors, insertion beats sorting (measured: 9 us against 16).
+_MOST_INSERTED = 128
 
 
 @codes_by.register
@@ -114,7 +114,7 @@ def nearest_of_checked(
         products = np.ascontiguousarray(anchors @ X[rows].T)  # rows along the last axis
         near, at = distances[rows], indices[rows]
         of_rows = squares[rows]
-        if k <= _FEW:
+        if k <= _MOST_INSERTED:
             doubtful = np.empty(len(near), np.bool_)
             nearest_rows(products, of_rows, anchor_squares, rounding, at, near, doubtful)
         else:
@@ -129,7 +129,7 @@ def nearest_of_checked(
 
 def row_blocks(n_rows: int, row_size: int) -> Iterator[slice]:
     """Cut the rows into blocks, `row_size` numbers a row."""
-    step = max(1, _BLOCK // max(1, row_size))
+    step = max(1, _BLOCK_NUMBERS // max(1, row_size))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
@@ -176,13 +176,13 @@ def _measure(
 ) -> None:
     """Take the distances of these rows, X, again from the differences, and sort anew."""
     k = indices.shape[1]
-    for some in row_blocks(len(rows), k * anchors.shape[1]):
-        chosen = np.sort(indices[rows[some]], axis=1)
-        gaps = _dense(X[some])[:, None, :] - anchors[chosen]
+    for block in row_blocks(len(rows), k * anchors.shape[1]):
+        chosen = np.sort(indices[rows[block]], axis=1)
+        gaps = _dense(X[block])[:, None, :] - anchors[chosen]
         near = np.einsum("nkd,nkd->nk", gaps, gaps)
         order = np.argsort(near, axis=1, kind="stable")
-        indices[rows[some]] = np.take_along_axis(chosen, order, axis=1)
-        distances[rows[some]] = np.take_along_axis(near, order, axis=1)
+        indices[rows[block]] = np.take_along_axis(chosen, order, axis=1)
+        distances[rows[block]] = np.take_along_axis(near, order, axis=1)
 
 
 def _dense(X: Matrix) -> Floats:

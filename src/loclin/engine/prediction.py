@@ -141,7 +141,7 @@ def _(coder: LinearGates, X: Matrix) -> Any:
         return softmax(outputs, axis=1)
     if coder.into == "l1":
         return _divided(outputs, np.abs(outputs).sum(axis=1, keepdims=True))
-    # the largest first: squares may be too large, or vanish
+    # Divide by the largest first: squares may be too large, or vanish.
     outputs = _divided(outputs, np.abs(outputs).max(axis=1, keepdims=True))
     return _divided(outputs, np.linalg.norm(outputs, axis=1, keepdims=True))
 

@@ -13,7 +13,7 @@ from loclin.engine.data import Rows
 # Rows that lie together in memory stay together when rows are shuffled: fetched one by
 # one from many rows, each waits for the memory.
 _PAGE = 64
-_BLOCK_PAGES = 40  # of the rows that are fetched at once
+_BLOCK_PAGES = 40  # so many pages of rows are fetched at once
 AS_PASS = 2  # rounds, as far as steps go
 
 
@@ -72,9 +72,9 @@ class Rounds:
         if not len(self.to_come):
             self.to_come = self.rng.permutation(-(-len(rows.y) // _PAGE))
         pages, self.to_come = np.split(self.to_come, [_BLOCK_PAGES])
-        some = (pages[:, None] * _PAGE + np.arange(_PAGE)).ravel()
-        some = some[some < len(rows.y)]
-        return Rows(rows.X[some], rows.y[some], rows.weights[some])
+        places = (pages[:, None] * _PAGE + np.arange(_PAGE)).ravel()
+        places = places[places < len(rows.y)]
+        return Rows(rows.X[places], rows.y[places], rows.weights[places])
 
     def averaged(self, objective: float) -> float:
         """Return the mean objective of the last quarter of the rounds, about: one is
@@ -95,6 +95,6 @@ class Rounds:
         rows = self.rows
         n = len(rows.y)
         drawn = self.rng.choice(n, min(self.n_rows, n), replace=False)
-        # no class is left out
+        # No class is left out.
         drawn = np.union1d(drawn, np.unique(rows.y, return_index=True)[1])
         return Rows(rows.X[drawn], rows.y[drawn], rows.weights[drawn])

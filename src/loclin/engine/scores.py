@@ -30,10 +30,11 @@ from loclin.engine.rows import compiled_form
 # enough for malloc to keep for the next call. Of a megabyte each page is fetched anew,
 # which takes as long as product and pooling together.
 _BLOCK_BYTES = 2**19
-_CACHED_BYTES = 2**17  # of weights, beside rows
-_CODED_ROWS = 256  # a block of dense rows with sparse codes
-_SHARED_CODE_ROWS = 64  # a block of rows that all have the same sparse codes
-_SPARSE_TERM = 8.0  # time of a term of a sparse product, in those of a dense one
+_CACHED_BYTES = 2**17  # so many bytes of weights stay in the cache beside rows
+_CODED_ROWS = 256  # so many dense rows with sparse codes make a block
+# So many rows that all have the same sparse codes make a block.
+_SHARED_CODE_ROWS = 64
+_SPARSE_TERM = 8.0  # a term of a sparse product takes so many times that of a dense one
 
 
 def check_models(X: Matrix, coef: Floats, intercept: Floats) -> None:
@@ -217,15 +218,15 @@ def regions_of(X: Matrix, partition: Floats, intercept: Floats) -> NDArray[np.in
     The same bits as in `regional_scores`, also for rows between two regions.
     """
     check_models(X, partition[None], intercept[None])
-    found = np.empty(X.shape[0], np.intp)
+    regions = np.empty(X.shape[0], np.intp)
     if not is_sparse(X):
         parts = (read_only(np.ascontiguousarray(part)) for part in (partition, intercept))
-        find_regions(read_only(X), *parts, found)
-        return found
+        find_regions(read_only(X), *parts, regions)
+        return regions
     for rows, products in local_products(X, partition[None]):
         products += intercept
-        products.argmax(axis=1, out=found[rows])
-    return found
+        products.argmax(axis=1, out=regions[rows])
+    return regions
 
 
 def _region_rows(X: Floats) -> int:
@@ -266,8 +267,8 @@ def regional_scores(
         return scores
     regions = regions_of(X, partition, thresholds)
     for k in range(len(partition)):
-        some = np.flatnonzero(regions == k)
-        scores[some] = X[some] @ coef[:, k].T + intercept[:, k]
+        in_region = np.flatnonzero(regions == k)
+        scores[in_region] = X[in_region] @ coef[:, k].T + intercept[:, k]
     return scores
 
 
@@ -307,9 +308,9 @@ def winners(scores: Floats, multilabel: bool = False) -> NDArray[np.intp]:
         return (scores > 0).astype(np.intp)
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).astype(np.intp)
-    found = np.empty(len(scores), np.intp)
-    find_largest(scores, found)  # NumPy's takes 7 times as long with 10 classes
-    return found
+    largest = np.empty(len(scores), np.intp)
+    find_largest(scores, largest)  # NumPy's takes 7 times as long with 10 classes
+    return largest
 
 
 def difference(by_class: Floats, n_classes: int) -> Floats:

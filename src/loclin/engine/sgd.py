@@ -34,11 +34,11 @@ from loclin.engine.sgd_pass import PassSettings, sgd_pass
 from loclin.engine.streams import Stream
 
 # Rows that are coded at once, where all need not be.
-_BLOCK = 10_000
+_BLOCK_ROWS = 10_000
 # Rows that each counts as at most, as far as the coder's steps go: with 50, the pace of
 # 10^7 rows, anchors come to rest too early.
 _MOST_PACE = 5.0
-_MOST_AT_REST = 100  # passes
+_MOST_AT_REST = 100  # the coder rests for no more passes
 
 
 class SGD(AveragedWeights):
@@ -88,7 +88,7 @@ class SGD(AveragedWeights):
         local = self.settings.intercepts.local
         n = X.shape[0]
         mean = 0.0
-        for block in gen_batches(n, _BLOCK):
+        for block in gen_batches(n, _BLOCK_ROWS):
             codes = self.coder.codes(Z[block])
             share = (block.stop - block.start) / n
             mean += share * mean_squared_feature_norm(X[block], codes, local)
@@ -282,7 +282,7 @@ class SGDStream(Stream):
         n = len(rows.y)
         total = 0.0
         solver.settings = solver.settings._replace(batch_size=batch_size)
-        for block in gen_batches(n, _BLOCK):
+        for block in gen_batches(n, _BLOCK_ROWS):
             X, Z = self.views(rows.X[block])
             norm2 = solver.mean_squared_norm(X, Z)
             constant = float(solver.settings.intercepts.extra)

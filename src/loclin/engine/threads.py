@@ -17,9 +17,9 @@ from threadpoolctl import ThreadpoolController
 # Multiply-adds in one batch's product below which a second BLAS thread costs more than it
 # brings.
 _WORTH_A_THREAD = 1e7
-_AGAIN = 5  # interrupts in a row
+_AGAIN = 5  # so many interrupts in a row, at most, are outlasted
 _restored: Any = None  # filters of warnings that the last interrupt set back
-# threads that `side_by_side` has started know the event that calls them off
+# Threads that `side_by_side` has started know the event that calls them off.
 _ours = local()
 
 
@@ -78,13 +78,17 @@ def wait_for(work: Callable[[], Any], name: str) -> Any:
     interrupt made them.
     """
     global _restored
-    found, alone = warnings.filters, Event()
+    filters_before, alone = warnings.filters, Event()
 
     def to_its_end() -> Any:
         try:
             return work()
         finally:
-            if alone.is_set() and _restored is not None and warnings.filters is found:
+            if (
+                alone.is_set()
+                and _restored is not None
+                and warnings.filters is filters_before
+            ):
                 _filter_by(_restored)
 
     pool = ThreadPoolExecutor(1, thread_name_prefix=name)

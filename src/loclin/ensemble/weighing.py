@@ -19,7 +19,7 @@ from loclin.fitting.probability import (
     temperature_of,
 )
 
-_MEMORY = 20_000  # rows of a stream that the units of scores remember, about
+_ROWS_REMEMBERED = 20_000  # rows of a stream that the units of scores remember, about
 _MOST_SCORED = 500  # rows of a call
 
 
@@ -84,7 +84,7 @@ def weighing_by(
         sum(share * part for share, part in zip(shares, parts, strict=True))
     )
     of_one = temperature_of(mean, y[some], weights[some])
-    few = some[:: -(-len(some) // _MEMORY)]
+    few = some[:: -(-len(some) // _ROWS_REMEMBERED)]
     here = spread(_decisions(kinds, known, X[few], n_classes))
     return known._replace(temperature=float(rescaled(of_one, here, spread(mean))))
 
@@ -117,7 +117,7 @@ def weighing_after(
         As for `weighing_by`.
     """
     few = np.arange(len(y))[:: -(-len(y) // _MOST_SCORED)]
-    share = min(1.0, len(y) / min(n_seen + len(y), _MEMORY))
+    share = min(1.0, len(y) / min(n_seen + len(y), _ROWS_REMEMBERED))
     known = known._replace(
         units=known.units + share * (units_by(kinds, X[few]) - known.units)
     )

@@ -40,8 +40,8 @@ def atomic(method: T) -> T:
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         twin = _with_attributes(self, dict(vars(self)))
         with limits_restored(), handling_restored():
-            found = method(twin, *args, **kwargs)
-        answer = self if found is twin else found
+            result = method(twin, *args, **kwargs)
+        answer = self if result is twin else result
         # Python serves signals where it calls, loops or enters a function: not from here
         # on.
         self.__dict__ = twin.__dict__

@@ -72,11 +72,11 @@ class LocallyLinearClassifier(
     """
 
     _recipe_type: ClassVar[type[Recipe]]  # what a fit needs
-    _multiplier: float = 1.0  # of the features while they are learned from
+    _multiplier: float = 1.0  # features are multiplied by it while they are learned from
     _factor: float = 1.0  # on the rule for the strength, chosen in the fit
     _streamed_metric: StreamedMetric | None = None
-    _mean_weight: RunningMean = RunningMean()  # of the rows of a stream
-    # choices of another fit, for the next
+    _mean_weight: RunningMean = RunningMean()  # the mean weight of a stream's rows
+    # Choices of another fit, which the next one takes.
     _taken_over: Mapping[str, Any] = MappingProxyType({})
 
     # What the user calls.

@@ -22,7 +22,7 @@ _FREE = frozenset(
         "tol", "validation_fraction", "verbose", "warm_start",
     }
 )  # fmt: skip
-# of a coding, or of a member
+# The same, of a coding or of a member.
 _FREE_INSIDE = frozenset({"n_jobs", "random_state", "verbose"})
 
 

@@ -20,7 +20,7 @@ from loclin.engine.losses import Loss, losses_for
 _MOST_GROWTH = 1e6
 # Parameters that count something: loops hold them in 32 bits. Of larger others products
 # overflow.
-_MOST, _LARGEST = 2**31 - 1, 1e300
+_LARGEST_INTEGER, _LARGEST_REAL = 2**31 - 1, 1e300
 _READ = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 METRICS = ("diagonal", "full", "auto")
 
@@ -37,13 +37,13 @@ def check_number(
     valid = f"{name} must be {noun} in {interval}" + (f"; {hint}" if hint else "")
     if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise TypeError(f"{name}={value!r} has type {type(value).__name__}; {valid}.")
-    # bounds fit no float32
+    # The bounds fit no float32.
     number = value.item() if isinstance(value, np.generic) else value
     above = low < number if open_low else low <= number
     below = number < high if open_high else number <= high
     if not (above and below):  # also for NaN
         raise ValueError(f"{name}={value!r} is not valid; {valid}.")
-    most = _MOST if kind is Integral else _LARGEST
+    most = _LARGEST_INTEGER if kind is Integral else _LARGEST_REAL
     if most < number < math.inf:
         raise ValueError(f"{name}={value!r} is not valid; {name} must be at most {most}.")
 

@@ -21,9 +21,10 @@ from loclin.engine.data import Matrix, is_sparse
 from loclin.engine.described import declared, notes_of
 from loclin.engine.shapes import Shape, Size
 
-# of columns used, above which all are kept: a copy of the rows costs, too
+# Where more than this share of the columns is used, all are kept: a copy of the rows
+# costs, too.
 _LARGEST_SHARE = 0.5
-_FEW = 2000  # columns that cost little, used or not
+_FEW_COLUMNS = 2000  # columns that cost little, used or not
 _PLAIN = type(None), bool, int, float, str  # parameters that hold no points
 
 
@@ -95,7 +96,7 @@ def used_columns(X: Matrix) -> Columns | None:
     of most.
     """
     width = X.shape[1]
-    if not is_sparse(X) or X.nnz == 0 or width <= _FEW:
+    if not is_sparse(X) or X.nnz == 0 or width <= _FEW_COLUMNS:
         return None
     if X.nnz < width:
         used = np.unique(X.indices)
@@ -123,8 +124,10 @@ def with_all_columns(holder: Any, columns: Columns) -> Any:
         if name in vars(holder)
     }
     if is_dataclass(holder) and not isinstance(holder, type):
-        own = {field.name for field in fields(holder)}
-        return replace(holder, **{name: changed[name] for name in own & changed.keys()})
+        own_fields = {field.name for field in fields(holder)}
+        return replace(
+            holder, **{name: changed[name] for name in own_fields & changed.keys()}
+        )
     other = copy(holder)
     vars(other).update(changed)
     return other

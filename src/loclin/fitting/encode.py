@@ -49,7 +49,7 @@ def fitted_coding(coding: Any, X: Matrix, y: Labels, rng: np.random.Generator) -
             k for k, v in parameters if v is None and k.split("__")[-1] == "random_state"
         ]
         coding.set_params(**{name: int(rng.integers(2**31 - 1)) for name in unseeded})
-    # a data frame cannot hold sparse codes
+    # A data frame cannot hold sparse codes.
     with config_context(transform_output="default"):
         coding.fit(X, y)
     width = getattr(coding, "n_features_in_", X.shape[1])
@@ -104,10 +104,10 @@ def encode(coding: Any, X: Matrix) -> Any:
 def transformed(coder: Transformed, X: Matrix) -> Any:
     """Codes of rows by a transformer of others, or by one that has no words."""
     coding = coder.transformer
-    # X was checked before, and a data frame cannot hold sparse codes
+    # X was checked before, and data frames cannot hold sparse codes.
     settings = config_context(assume_finite=True, transform_output="default")
     with warnings.catch_warnings(), settings:
-        # a coding that was fitted on a data frame gets its rows without the names
+        # A coding that was fitted on a data frame gets its rows without the names.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         if belongs_to_classes(coding):
             return coding.transform_by_class(X).astype(X.dtype, copy=False)

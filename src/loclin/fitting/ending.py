@@ -19,7 +19,7 @@ from loclin.engine.warned import warn
 from loclin.fitting.recipe import Recipe
 from loclin.fitting.targets import share_right
 
-_MAY_BE_INFINITE = {"dual_gap", "p"}  # of what is learned
+_MAY_BE_INFINITE = {"dual_gap", "p"}  # all else that is learned is finite
 
 
 @dataclass

@@ -28,11 +28,11 @@ from loclin.portable.checks import check_pieces
 from loclin.portable.reader import without_pieces
 from loclin.portable.words import Pieces, Term
 
-_CHUNK = 2**18  # numbers whose moments are taken at once
-_LOOKED_AT = 1000  # rows, for values that are too far away
-_LEVELS = 10  # that half of the values can be told apart by, at least
-_LARGEST_WEIGHT = 1e8  # that the type takes of features as they are given
-_ROUNDING = 1e-5  # that rows of unit length may have
+_CHUNK = 2**18  # moments are taken of so many numbers at once
+_LOOKED_AT = 1000  # so many rows are looked at for values that are too far away
+_LEVELS = 10  # half of the values must have at least so many levels
+_LARGEST_WEIGHT = 1e8  # the type must hold such weights of features as they are given
+_ROUNDING = 1e-5  # rows of unit length may be off by so much
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class FeatureMap:
         rows = np.asarray(X.toarray() if is_sparse(X) else X, np.float64)
         folded, added = without_pieces(coef, rows, self.pieces)
         rounded = folded.astype(coef.dtype)
-        # what rounding takes from the slopes at a row, its constant has
+        # What rounding takes from the slopes at a row, its constant has.
         lost = np.einsum("n...d,nd->n...", folded - rounded, rows)
         return rounded, np.asarray(constants + added + lost)
 
@@ -235,16 +235,16 @@ class Moments(NamedTuple):
 
     def after(self, rows: Rows) -> Moments:
         """Return the moments with some more rows."""
-        found = self
+        moments = self
         step = rows.X.shape[0] if is_sparse(rows.X) else max(1, _CHUNK // rows.X.shape[1])
         for first in range(0, len(rows.y), step):
             part = slice(first, first + step)
             weights = rows.weights[part].astype(np.float64)
             weight = float(weights.sum())
-            found = found._with(
+            moments = moments._with(
                 *_moments_of(rows.X[part], weights / weight), len(weights), weight
             )
-        return found
+        return moments
 
     def _with(self, mean: Floats, spread: Floats, n_rows: int, weight: float) -> Moments:
         """Take in the moments of other rows (Chan, Golub and LeVeque, 1979)."""
@@ -265,7 +265,7 @@ class Moments(NamedTuple):
         rounding = (10 + self.n_rows) * np.finfo(np.float64).eps
         scale = np.where(self.spread > rounding * np.abs(self.mean), self.spread, 1.0)
         scale = scale.astype(dtype)
-        # the rows are said to be small
+        # The rows are said to be small.
         scale[scale < _LARGEST_WEIGHT / np.finfo(dtype).max] = 1.0
         return FeatureMap(self.mean.astype(dtype) if centred else None, scale)
 
@@ -310,10 +310,10 @@ def standardized(
     moments = moments_of(rows)
     if moments is None:
         return FeatureMap(columns=columns)
-    found = map_by(moments, rows.X)
+    new_map = map_by(moments, rows.X)
     if pieces is None:
-        _warn_of_far_values(rows.X, found)
-    return replace(found, columns=columns, pieces=pieces)
+        _warn_of_far_values(rows.X, new_map)
+    return replace(new_map, columns=columns, pieces=pieces)
 
 
 def _warn_of_far_values(X: Matrix, seen: FeatureMap) -> None:
@@ -370,7 +370,7 @@ def _of_unit_length(X: Matrix) -> bool:
 
 def _moments_of(X: Matrix, shares: Floats) -> tuple[Floats, Floats]:
     """Return means and standard deviations of rows, whose weights sum to one."""
-    # what is too large, is said of the rows
+    # What is too large is said of the rows.
     with np.errstate(over="ignore", invalid="ignore"):
         return _of_sparse(X, shares) if is_sparse(X) else _of_dense(X, shares)
 

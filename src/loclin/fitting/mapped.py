@@ -23,7 +23,8 @@ from loclin.engine.shapes import Shape
 # Rows with a mean squared norm between these are learned from as they are: those of unit
 # norm are, and pixels from 0 to 255.
 _SMALL, _LARGE = 0.25, 1e12
-# root of a metric, in its largest: it must be invertible in single precision
+# The least root of a metric, in units of its largest: it must be invertible in single
+# precision.
 LEAST = 1e-2
 
 

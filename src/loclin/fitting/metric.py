@@ -34,17 +34,18 @@ from loclin.fitting.trials import decisions_of, short_fit
 
 ROUNDS = 4
 _WHOLE_ROUNDS = 2
-# that short fits learn from, and as many that tell whether it was worth it
+# Short fits learn from so many rows; as many tell whether the metric was worth it.
 MOST_ROWS = 4000
-# rows of "auto", where codes are learned: more see what 4,000 do not
+# "auto" learns no metric of more rows where codes are learned: these see what 4,000 do
+# not.
 MOST_CHOSEN_FOR = 64_000
-# of a whole metric, the time of which grows with their cube, and of "auto"
+# A whole metric, and "auto", takes no more features: the time grows with their cube.
 MOST_FEATURES = 2000
-_GRADIENT_ROWS = 2000  # whose gradients are looked at
-# of a row, whose moments are taken: of more, gradients are formed row by row
+_GRADIENT_ROWS = 2000  # the metric looks at the gradients of so many rows
+# Moments are taken where a row has no more codes; else gradients are formed row by row.
 _MOST_CODES = 4000
-_STRONGER = 4.0  # penalty of the short fits
-_POWER = 0.25  # of the AGOP: the metric is its square root
+_STRONGER = 4.0  # short fits multiply the penalty by this
+_POWER = 0.25  # the root of the metric is this power of the AGOP
 Parts: TypeAlias = list[tuple[Rows, Rows]]  # to learn from, and held out
 
 
@@ -166,15 +167,16 @@ def root_of(products: Floats, X: Matrix, rank: int | None = None) -> Floats | No
 
 def products_of(known: Known, learned: Any, rows: Rows, *, whole: bool) -> Floats:
     """Return the products of a fit's gradients at some of the rows, with a trace of 1."""
-    some = slice(None, None, -(-len(rows.y) // _GRADIENT_ROWS))
-    codes, weights = codes_of(learned.term(known.root), rows.X[some]), rows.weights[some]
+    sample = slice(None, None, -(-len(rows.y) // _GRADIENT_ROWS))
+    codes = codes_of(learned.term(known.root), rows.X[sample])
+    weights = rows.weights[sample]
     if not is_sparse(codes) and np.prod(codes.shape[1:]) > _MOST_CODES:
-        found = products_by_row(codes, weights, learned.local_coef, whole=whole)
+        products = products_by_row(codes, weights, learned.local_coef, whole=whole)
     else:
         moments = code_moments(codes, weights)
-        found = gradient_products(moments, learned.local_coef, whole=whole)
-    trace = found.trace() if whole else found.sum()
-    return found / trace if trace > 0 else found
+        products = gradient_products(moments, learned.local_coef, whole=whole)
+    trace = products.trace() if whole else products.sum()
+    return products / trace if trace > 0 else products
 
 
 def refit(
@@ -201,12 +203,12 @@ def learned_root(recipe: Recipe, rows: Rows, n_iterations: int) -> Floats | None
     whole, rank = is_whole(metric), rank_of(metric)
     by_class = np.argsort(rows.y, kind="stable")[:: -(-len(rows.y) // MOST_ROWS)]
     first = np.unique(rows.y, return_index=True)[1]
-    some, root = part_of(rows, np.union1d(by_class, first)), None
+    sample, root = part_of(rows, np.union1d(by_class, first)), None
     rounds = _WHOLE_ROUNDS if metric == "full" else ROUNDS
     for left in reversed(range(rounds)):
-        fitted = refit(recipe, some, root, n_iterations)
-        products = products_of(replace(recipe, root=root), fitted, some, whole=whole)
-        root = root_of(products, some.X, None if left else rank)
+        fitted = refit(recipe, sample, root, n_iterations)
+        products = products_of(replace(recipe, root=root), fitted, sample, whole=whole)
+        root = root_of(products, sample.X, None if left else rank)
     return root
 
 
@@ -232,13 +234,13 @@ def chosen_root(recipe: Recipe, rows: Rows, n_iterations: int) -> Floats | None:
     Rounds go on while the log loss of the rows held out falls; errors tell less of so few
     rows.
     """
-    found = list(splits(rows.y, recipe.seed))
-    if not found:
+    folds = list(splits(rows.y, recipe.seed))
+    if not folds:
         return None
     n_classes = len(recipe.classes)
     parts = [
-        (part_of(rows, train), part_of(rows, few_of(test, n_classes, len(found))))
-        for train, test in found
+        (part_of(rows, train), part_of(rows, few_of(test, n_classes, len(folds))))
+        for train, test in folds
     ]
     roots: list[Floats | None] = [None] * len(parts)
     fitted = refits(recipe, parts, roots, n_iterations)
@@ -249,8 +251,8 @@ def chosen_root(recipe: Recipe, rows: Rows, n_iterations: int) -> Floats | None:
             for one, root, (learned, _) in zip(fitted, roots, parts, strict=True)
         ]
         roots = [
-            root_of(found, learned.X)
-            for found, (learned, _) in zip(products, parts, strict=True)
+            root_of(of_fold, learned.X)
+            for of_fold, (learned, _) in zip(products, parts, strict=True)
         ]
         fitted = refits(recipe, parts, roots, n_iterations)
         loss = held_out_loss(recipe, fitted, parts, roots)

@@ -33,14 +33,14 @@ from loclin.fitting.recipe import Recipe
 from loclin.fitting.rows import near_one, part_of
 from loclin.fitting.trials import decisions_of, short_fit
 
-_FOLDS, _FEW_ROWS = 5, 2500  # every row is held out once, where rows are that few
-_HELD_OUT, _MOST_ROWS = 0.1, 50_000  # else so many of so many
-_MOST_SCORED = 500  # rows of a stream's call
-_MEMORY = 5000  # rows of a stream that the temperature remembers, about
+_FOLDS, _FEW_ROWS = 5, 2500  # where rows are that few, each is held out once
+_HELD_OUT, _MOST_ROWS = 0.1, 50_000  # else this part of so many rows is held out, once
+_MOST_SCORED = 500  # a stream scores no more rows of a call
+_ROWS_REMEMBERED = 5000  # the temperature remembers about so many rows of a stream
 MOST_SCORES = 2**21  # of rows held out, one for each class
-_TELLS_NOTHING = 100.0  # temperature, in the spread of the scores
-_STEPS, _NEAR = 20, 1e-2  # of Newton, at most; and the last one
-_COLDEST = 1e-300  # temperature; its inverse is the hottest
+_TELLS_NOTHING = 100.0  # at so many spreads of the scores, a temperature tells nothing
+_STEPS, _NEAR = 20, 1e-2  # Newton takes no more steps; one as short is the last
+_COLDEST = 1e-300  # the lowest temperature; its inverse is the highest
 
 
 class LogLoss(NamedTuple):
@@ -105,8 +105,8 @@ def spread(decisions: Floats) -> float:
 
 def rescaled(temperature: Any, here: float, there: float) -> Any:
     """Return the temperature of scores of this spread, given that of others and theirs."""
-    found = temperature * (here / (there or 1.0) or 1.0)
-    return np.clip(found, _COLDEST, 1 / _COLDEST)
+    new_temperature = temperature * (here / (there or 1.0) or 1.0)
+    return np.clip(new_temperature, _COLDEST, 1 / _COLDEST)
 
 
 def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
@@ -123,10 +123,10 @@ def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
     elif loss.slope(math.exp(high)) <= 0:
         log_inverse = high
     else:
-        found = root_scalar(
+        result = root_scalar(
             lambda log: loss.slope(math.exp(log)), bracket=(low, high), xtol=1e-3
         )
-        log_inverse = found.root
+        log_inverse = result.root
     return float(rescaled(math.exp(-log_inverse), unit, 1.0))
 
 
@@ -186,15 +186,15 @@ def held_out_temperature(
     if watched is None:
         if len(rows.y) > _MOST_ROWS:
             rng = np.random.default_rng(recipe.seed)
-            some = rng.choice(len(rows.y), _MOST_ROWS, replace=False)
-            some.sort()
-            rows = Rows(rows.X[some], rows.y[some], rows.weights[some])
+            sample = rng.choice(len(rows.y), _MOST_ROWS, replace=False)
+            sample.sort()
+            rows = Rows(rows.X[sample], rows.y[sample], rows.weights[sample])
         with quiet(), suppress(ValueError):  # the fit itself has warned
             test, decisions = _held_out(recipe, learned, rows)
     if not len(test) or not np.isfinite(decisions).all():
         told = rows if watched is None else watched
-        some = few_of(np.arange(len(told.y)), len(recipe.classes))
-        X, y, weights, _ = told if len(some) == len(told.y) else part_of(told, some)
+        sample = few_of(np.arange(len(told.y)), len(recipe.classes))
+        X, y, weights, _ = told if len(sample) == len(told.y) else part_of(told, sample)
         return labelwise(decisions_of(recipe, learned, X), y, weights), len(y)
     of_short = labelwise(decisions, rows.y[test], rows.weights[test])
     here = spread(decisions_of(recipe, learned, rows.X[test]))
@@ -226,8 +226,8 @@ def _held_out(
             fitted = short_fit(short, part_of(rows, train), n_iterations)
             return decisions_of(short, fitted, rows.X[test])
 
-    found = side_by_side(decisions, splits, recipe.n_jobs)
-    return np.concatenate([test for _, test in splits]), np.concatenate(found)
+    by_fold = side_by_side(decisions, splits, recipe.n_jobs)
+    return np.concatenate([test for _, test in splits]), np.concatenate(by_fold)
 
 
 def splits_for(
@@ -286,11 +286,11 @@ class StreamedTemperature(NamedTuple):
             return self
         start = self
         if not self.precision:
-            found = temperature_of(decisions, y, weights)
-            # as of a model of one row, or of one class
-            if found >= _TELLS_NOTHING * unit:
+            best = temperature_of(decisions, y, weights)
+            # The scores tell nothing, as those of a model of one row or one class do.
+            if best >= _TELLS_NOTHING * unit:
                 return self._replace(n_rows=self.n_rows + len(y))
-            start = self._replace(log_inverse=-math.log(found), precision=1e-9)
+            start = self._replace(log_inverse=-math.log(best), precision=1e-9)
         with np.errstate(over="ignore", invalid="ignore"):
             return start._moved(decisions.astype(np.float64), y, weights)
 
@@ -312,7 +312,8 @@ class StreamedTemperature(NamedTuple):
                 break
         return StreamedTemperature(
             max(math.log(_COLDEST), min(-math.log(_COLDEST), log_inverse)),
-            (self.precision + curvature) * min(1.0, _MEMORY / (_MEMORY + n)),
+            (self.precision + curvature)
+            * min(1.0, _ROWS_REMEMBERED / (_ROWS_REMEMBERED + n)),
             self.n_rows + n,
         )
 
@@ -330,7 +331,7 @@ class Probabilities:
     """What a classifier with scores says of their probabilities."""
 
     calibrate: bool = True  # is a temperature found
-    # None: the fit has found none
+    # None where the fit has found no temperature.
     temperature_: float | Annotated[NDArray[np.float64], Shape("c", np.float64)] | None
     smoothing_: float
 
@@ -395,7 +396,7 @@ class Probabilities:
     # How the temperature is found.
 
     _multilabel: bool
-    # of a stream; several for several labels
+    # The temperature of a stream; several labels have several.
     _temperatures: tuple[StreamedTemperature, ...] = ()
 
     def _calibrate(
@@ -423,36 +424,36 @@ class Probabilities:
             of_fit = np.broadcast_to(temperature, n_labels)
             n_rows = round(1 / getattr(self, "smoothing_", 1.0)) - 2
             known = tuple(
-                StreamedTemperature(-math.log(t), _MEMORY / 10, max(0, n_rows))
+                StreamedTemperature(-math.log(t), _ROWS_REMEMBERED / 10, max(0, n_rows))
                 for t in of_fit
             )
-        some = slice(None, None, -(-len(rows.y) // _MOST_SCORED))
+        sample = slice(None, None, -(-len(rows.y) // _MOST_SCORED))
         with np.errstate(all="ignore"):
-            decisions = self._decisions(self._class_scores(rows.X[some]))
-        y, weights = rows.y[some], rows.weights[some]
+            decisions = self._decisions(self._class_scores(rows.X[sample]))
+        y, weights = rows.y[sample], rows.weights[sample]
         if y.ndim == 1:
             return (known[0].after(decisions, y, weights),)
         return tuple(
             one.after(decisions[:, k], y[:, k], weights) for k, one in enumerate(known)
         )
 
-    def _take_temperatures(self, found: tuple[StreamedTemperature, ...]) -> None:
+    def _take_temperatures(self, streamed: tuple[StreamedTemperature, ...]) -> None:
         """Set the temperature of a stream."""
-        if not found:
+        if not streamed:
             self.temperature_, self.smoothing_, self._temperatures = None, 0.0, ()
             return
-        now = np.array([one.temperature for one in found])
+        now = np.array([one.temperature for one in streamed])
         self._temperatures, self.temperature_ = (
-            found,
+            streamed,
             now if self._multilabel else float(now[0]),
         )
-        self.smoothing_ = smoothing_of(found[0].n_rows)
+        self.smoothing_ = smoothing_of(streamed[0].n_rows)
 
     def _n_outcomes(self, probabilities: NDArray[Any]) -> int:
         return 2 if self._multilabel else probabilities.shape[1]
 
     def _over_temperature(self, X: ArrayLike) -> Floats:
-        # files of earlier versions know no temperature
+        # Files of earlier versions know no temperature.
         scores = self.decision_function(X)
         scores = (scores / getattr(self, "temperature_", 1.0)).astype(
             scores.dtype, copy=False

@@ -124,10 +124,10 @@ def of_mean_1(weights: Floats) -> Floats:
     return weights / weights.mean()
 
 
-def part_of(rows: Rows, some: NDArray[Any]) -> Rows:
+def part_of(rows: Rows, part: NDArray[Any]) -> Rows:
     """Return some of the rows, with weights of mean 1."""
     return Rows(
-        rows.X[some], rows.y[some], of_mean_1(rows.weights[some]), rows.places(some)
+        rows.X[part], rows.y[part], of_mean_1(rows.weights[part]), rows.places(part)
     )
 
 

@@ -22,7 +22,7 @@ from loclin.fitting.probability import Probabilities
 from loclin.portable.checks import check_smoothing, check_temperature
 from loclin.portable.words import Term
 
-_BLOCK = 2**18  # numbers of rows with their pieces that are scored at once
+_BLOCK_NUMBERS = 2**18  # rows with their pieces are scored so many numbers at a time
 
 
 class Scored(Probabilities, ClassifierMixin):
@@ -33,7 +33,7 @@ class Scored(Probabilities, ClassifierMixin):
     feature_names_in_: Annotated[NDArray[Any], Shape("f", None)]
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
     _multilabel: bool = False  # has a row several labels?
-    # of the rows, to those of d features that the model sees
+    # The map from the rows to those of d features that the model sees.
     _features: FeatureMap = PLAIN
 
     def _sizes(self) -> dict[str, int]:
@@ -87,8 +87,8 @@ class Scored(Probabilities, ClassifierMixin):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        found = winners(self._checked(self._scores_of(X, ranks=True)), self._multilabel)
-        return found if self._multilabel else self.classes_[found]
+        chosen = winners(self._checked(self._scores_of(X, ranks=True)), self._multilabel)
+        return chosen if self._multilabel else self.classes_[chosen]
 
     def _decisions(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
         """Scorers to decisions, on axis 1: several labels have one scorer each."""
@@ -198,7 +198,7 @@ class ByLocalModels(Scored):
         if not self._scores_tell_finite:
             return self._scores_of_rows(self._read_new(X), ranks=ranks)
         scores = self._scores_of_rows(self._read_new(X, finite=False), ranks=ranks)
-        # the rows may be, and only the scores too large
+        # The rows may be finite, and only the scores too large.
         if not np.isfinite(scores.sum()):
             self._read_new(X)
         return scores
@@ -221,7 +221,7 @@ def blocks_of(rows: Matrix, n_pieces: int) -> Iterator[Matrix]:
     Without pieces all are one block, and not copied.
     """
     n, d = rows.shape
-    step = max(1, _BLOCK // (d + n_pieces)) if n_pieces else n
+    step = max(1, _BLOCK_NUMBERS // (d + n_pieces)) if n_pieces else n
     if n <= step:
         yield rows
         return

@@ -52,7 +52,7 @@ class Standardized:
     """The map of a classifier's features, which moves with a stream."""
 
     _features: FeatureMap
-    # of the rows of a stream, where the map may move
+    # The moments of the rows of a stream, where the map may move.
     _moments: StreamedMoments | None = None
     _largest: float = 0.0  # feature that the model has seen
     _learned: Any
@@ -79,7 +79,7 @@ class Standardized:
             rows = rows._replace(
                 X=X.astype(dtype, copy=False), weights=weights.astype(dtype)
             )
-        # what is too large, is said below
+        # What is too large is said below.
         with np.errstate(over="ignore", invalid="ignore"):
             rows = self._features.of_rows(rows)
         self._largest = check_feature_scale(rows.X, self._largest if goes_on else 0.0)
@@ -90,8 +90,8 @@ class Standardized:
         before = FeatureMap(pieces=pieces_of_stream(recipe, rows))
         seen = before.of_rows(rows)
         moments = moments_of(seen) if standardizes(recipe) else None
-        found = PLAIN if moments is None else map_by(moments, seen.X)
-        self._features = replace(found, pieces=before.pieces)
+        new_map = PLAIN if moments is None else map_by(moments, seen.X)
+        self._features = replace(new_map, pieces=before.pieces)
         self._moments = None
         if recipe.follows_moments and moments is not None:
             self._moments = StreamedMoments(moments, 2 * moments.n_rows)
@@ -106,9 +106,9 @@ class Standardized:
         )
         if due:
             assert before.scale is not None
-            found = self._moments.moments.map_for(
+            new_map = self._moments.moments.map_for(
                 before.scale.dtype, centred=before.centre is not None
             )
-            self._features = replace(found, pieces=before.pieces)
+            self._features = replace(new_map, pieces=before.pieces)
             stream.remap(before.change_to(self._features))
             self._learned, self._largest = stream.result(final=True), 0.0

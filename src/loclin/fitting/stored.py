@@ -38,9 +38,9 @@ class Stored(Begun):
     _learned: Any = None  # one of `_fitted_models`, of the rows as the model sees them
     _kept: Any = None  # what a fit that goes on needs besides the attributes
     _stream: StreamProcedure | None = None
-    # of a fit that a checkpoint has cut off
+    # The state of a fit that a checkpoint has cut off.
     _unfinished: np.random.Generator | None = None
-    _split_seed: int | None = None  # of its rows held out
+    _split_seed: int | None = None  # the seed that drew its rows held out
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         learned = self._learned
@@ -67,8 +67,8 @@ class Stored(Begun):
     def __init_subclass__(cls) -> None:
         """Let fields of what is learned be read as attributes of the classifier."""
         super().__init_subclass__()
-        own = {name for models in cls._fitted_models for name in models.names()}
-        for name in own | {"local_coef", "local_intercept"}:
+        own_names = {name for models in cls._fitted_models for name in models.names()}
+        for name in own_names | {"local_coef", "local_intercept"}:
             if not hasattr(cls, f"{name}_"):
                 setattr(cls, f"{name}_", reader_of(name))
 
@@ -114,8 +114,8 @@ class Stored(Begun):
 
         Writing to it would change nothing, so that it cannot be written.
         """
-        found = self._of_features(name)
-        return read_only(found) if isinstance(found, np.ndarray) else found
+        value = self._of_features(name)
+        return read_only(value) if isinstance(value, np.ndarray) else value
 
     def _of_features(self, name: str) -> Any:
         if not hasattr(self._learned, name):

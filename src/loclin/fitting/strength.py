@@ -24,7 +24,8 @@ from loclin.fitting.trials import decisions_of, learned_by
 
 NAMES = ("auto", "scale")
 FACTORS = (0.25, 1.0, 4.0, 16.0, 64.0)
-# cross-validated from so many rows to so many; of more one fold is held out
+# Strengths are cross-validated from so many rows to so many; of more, one fold is held
+# out.
 FEW_ROWS = 50, 2000
 MOST_ROWS = 50_000  # of more the rule stands
 FOLDS = 3
@@ -106,7 +107,7 @@ def fold_decisions(
         recipe.strength_name: "scale",
         "max_iter": trial.n_iterations,
     }
-    found: dict[float, Floats] = {}
+    by_factor: dict[float, Floats] = {}
     procedure: Any = None
     tried, before = replace(recipe, **changes).measured(learned), max(FACTORS)
     with np.errstate(all="ignore"):  # a thread has its own
@@ -117,6 +118,6 @@ def fold_decisions(
                 procedure = tried.begin(learned, np.random.default_rng(recipe.seed))
             for done in range(1, trial.n_iterations + 1):
                 procedure.iterate(average=done == trial.n_iterations)
-            found[factor] = decisions_of(tried, learned_by(procedure), X)
+            by_factor[factor] = decisions_of(tried, learned_by(procedure), X)
             before = factor
-    return [found[factor] for factor in FACTORS]
+    return [by_factor[factor] for factor in FACTORS]

@@ -135,9 +135,9 @@ def has_several(y: NDArray[Any], before: bool | None = None) -> bool:
     return several
 
 
-def share_right(found: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+def share_right(labels: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     """Share of a row's labels that are right: 0 or 1 where there is one label a row."""
-    return (found == y).reshape(len(y), -1).mean(axis=1)
+    return (labels == y).reshape(len(y), -1).mean(axis=1)
 
 
 def that_occur(
@@ -236,13 +236,13 @@ def classes_of_stream(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any
         classes, dtype=object if isinstance(classes, list | tuple) else None
     )
     check_one_type(given, "classes")
-    found: NDArray[Any] = np.unique(np.asarray(classes))
-    if len(found) < 2:
+    labels: NDArray[Any] = np.unique(np.asarray(classes))
+    if len(labels) < 2:
         raise ValueError(f"classes={classes!r} has fewer than two different labels.")
     if any(
-        isinstance(label, float) and not math.isfinite(label) for label in found.tolist()
+        isinstance(label, float) and not math.isfinite(label) for label in labels.tolist()
     ):
         raise ValueError(
             f"classes={classes!r} has NaN or infinity, which is no label; leave it out."
         )
-    return found
+    return labels

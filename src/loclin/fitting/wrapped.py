@@ -73,8 +73,8 @@ class Wrapped(Descent, StreamProcedure):
 
     def state(self) -> tuple[Part, ...]:
         """Return the arrays that the procedure learns."""
-        found: tuple[Part, ...] = self.inner.state()
-        return found
+        parts: tuple[Part, ...] = self.inner.state()
+        return parts
 
     def count_in(self, others: Sequence[Any], since: Any) -> None:
         """Let the counts be those of the others together."""

@@ -43,8 +43,8 @@ from loclin.l3m.outputs import (
 )
 
 _FIRST = 0.25  # smoothing of the first round, over the objective at the start
-_LESS = 0.5  # smoothing of a round over that of the one before
-_LEAST = 1e-7  # the same, at least
+_SMOOTHING_RATIO = 0.5  # smoothing of a round over that of the one before
+_LEAST_SMOOTHING = 1e-7  # the same, at least
 _PASSES = 600  # of a round
 # variance of a direction, over the largest, below which it is not stretched
 _FLATTEST = 1e-3
@@ -204,7 +204,7 @@ class Run:
             pieces = problem.n_regions * (problem.n_scorers + 1) * (problem.n_regions + 1)
             if self.objective - self.lowest > 2.0 * self.mu * np.log(pieces):
                 return  # not yet there: what the smoothing costs is at most half of this
-        self.mu = max(_LESS * self.mu, _LEAST * self.objective)
+        self.mu = max(_SMOOTHING_RATIO * self.mu, _LEAST_SMOOTHING * self.objective)
 
     def _descend(self) -> Vector:
         """Minimise the smoothed program; features are whitened where their moments are

@@ -22,7 +22,7 @@ from loclin.engine.shapes import Shape
 from loclin.engine.targets import sign_of
 from loclin.l3m.kernels import check_partition_loss, smooth_slope, smooth_value
 
-_MEMORY = 1000.0  # rows, of weight 1, that the running error remembers
+_ROWS_REMEMBERED = 1000.0  # rows, of weight 1, that the running error remembers
 
 _HINGE = HINGE.compiled
 
@@ -106,7 +106,7 @@ def online_pass(X, y, weights, order, points, functions, progress, program):
             gates[0, k] += g[k]
         t += 1.0
         weight += weights[i]
-        share = min(1.0, weights[i] / min(weight, _MEMORY))
+        share = min(1.0, weights[i] / min(weight, _ROWS_REMEMBERED))
         error += share * (_is_wrong(local[0], gates[0], y[i]) - error)
         k, c, j, surrogate = _active(local[0], gates[0], y[i], loss)
         total += weights[i] * surrogate

@@ -18,7 +18,7 @@ from loclin.fitting.strength import check_strength
 from loclin.ldkl.tree import LearnedTree, starting_tree
 
 _STREAM_PASS = 1000  # rows of a stream that count as a pass while its tree hardens
-_LEAF_ROWS, _LEAST, _MOST = 100, 3, 5  # of depth="auto"
+_LEAF_ROWS, _LEAST_DEPTH, _MOST_DEPTH = 100, 3, 5  # of depth="auto"
 _INTERCEPTS = Intercepts(local=True, extra=False)
 
 
@@ -80,7 +80,9 @@ class LDKLRecipe(Recipe):
 
     def _depth(self, n_samples: int) -> int:
         if isinstance(self.depth, str):
-            return min(max(_LEAST, (n_samples // _LEAF_ROWS).bit_length() - 1), _MOST)
+            return min(
+                max(_LEAST_DEPTH, (n_samples // _LEAF_ROWS).bit_length() - 1), _MOST_DEPTH
+            )
         return int(self.depth)
 
     def _tree(

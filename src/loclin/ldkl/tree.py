@@ -37,7 +37,7 @@ from loclin.portable.words import TreePath
 # are hard.
 SOFTEST, HARDEST = 1.0, 30.0
 _FASTEST = 700.0  # growth of its logarithm: of more there is no exponential
-_ROWS = 5000  # that the start looks at
+_START_ROWS = 5000  # that the start looks at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +152,7 @@ def starting_tree(
     n, n_gates = X.shape[0], 2**depth - 1
     m = n_gates + 2**depth
     U, c = np.zeros((n_gates + m, X.shape[1]), X.dtype), np.zeros(n_gates + m, X.dtype)
-    reaching = {0: X[rng.choice(n, min(n, _ROWS), replace=False)]}
+    reaching = {0: X[rng.choice(n, min(n, _START_ROWS), replace=False)]}
     for node in range(m):
         rows = reaching.pop(node)
         U[n_gates + node], c[n_gates + node] = along_two_rows(rows, rng)

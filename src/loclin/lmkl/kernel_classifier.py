@@ -46,8 +46,8 @@ from loclin.fitting.scored import Scored
 from loclin.fitting.targets import n_scorers
 
 _PATIENCE = 5  # steps of the gates without a gain
-_BLOCK = 1000  # rows that are scored at once
-_LARGEST = 1e9  # dual variable, over the inverse of the kernel's mean
+_BLOCK_ROWS = 1000  # rows that are scored at once
+_LARGEST_DUAL = 1e9  # dual variable, over the inverse of the kernel's mean
 Kernel = str | Callable[[Any, Any], Any]
 
 
@@ -359,7 +359,7 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         rows, own = self._validate_new(X), self._gates(self.X_)
         gates, scores = self._gates(rows), np.tile(self.intercept_, (rows.shape[0], 1))
-        for some in gen_batches(rows.shape[0], _BLOCK):
+        for some in gen_batches(rows.shape[0], _BLOCK_ROWS):
             for m, kernel in enumerate(self.kernels):
                 K = kernel_matrix(kernel, rows[some], self.X_)
                 scores[some] += gates[some, m, None] * (
@@ -421,7 +421,7 @@ def solved(
     )
     # the solver's steps are for kernels near 1
     unit = float(np.abs(np.diag(K)).mean()) or 1.0
-    bounds = unit * np.minimum(bounds, _LARGEST / unit)
+    bounds = unit * np.minimum(bounds, _LARGEST_DUAL / unit)
     dual, intercept, done = np.zeros(signs.shape), signs[0].astype(float), True
     for y in np.flatnonzero(np.ptp(signs, axis=0)):
         svm = SVC(kernel="precomputed", C=1.0, tol=tol, max_iter=most_steps(len(signs)))

@@ -15,7 +15,7 @@ from loclin.portable.words import Array, Term, check_names, from_data, to_data
 
 FORMAT = 1
 _TEXTS = "classes", "feature_names"  # in which "inf" is text
-_BLOCK = 256  # rows that are scored at once
+_BLOCK_ROWS = 256  # rows that are scored at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,8 +191,8 @@ class Description:
 
     def _blocks(self, X: ArrayLike) -> Iterator[Array]:
         rows = self._rows(X)
-        for first in range(0, len(rows), _BLOCK):
-            yield rows[first : first + _BLOCK]
+        for first in range(0, len(rows), _BLOCK_ROWS):
+            yield rows[first : first + _BLOCK_ROWS]
 
     def _decisions(self, rows: Array) -> Array:
         parts = (

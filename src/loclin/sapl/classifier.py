@@ -16,15 +16,6 @@ from loclin.sapl.anchors import (
 )
 from loclin.sapl.recipe import SAPLRecipe
 
-_FIRST = 8  # anchors, where their number is "auto"
-_CODING_ROWS = 2500  # of the anchors of short fits
-_MOST = 400  # where it is ours, of very many rows
-_MANY = 100_000  # rows, which a bandwidth learned from them does not overfit
-_WIDEST = 100  # features that are stretched: more would be by noise
-# In rounds, of which there are about 200, the models' steps begin at a part of `eta0`,
-# and fall as if so many rounds were all rows.
-_FIRST_STEP, _AS_PASS = 0.1, 4
-
 
 class SAPLClassifier(LocallyLinearClassifier):
     """Take this for the lowest error after tuning on larger sets: LLC-SAPL.

@@ -34,7 +34,7 @@ from loclin.sapl.growth import enough_anchors
 
 _FIRST = 8  # anchors, where their number is "auto"
 _CODING_ROWS = 2500  # of the anchors of short fits
-_MOST = 400  # where it is ours, of very many rows
+_MOST_ANCHORS = 400  # where it is ours, of very many rows
 _MANY = 100_000  # rows, which a bandwidth learned from them does not overfit
 _WIDEST = 100  # features that are stretched: more would be by noise
 # In rounds, of which there are about 200, the models' steps begin at a part of `eta0`,
@@ -153,7 +153,7 @@ class SAPLRecipe(Recipe):
             return self._solvers_after(before.learned, rows, rates)
         number = None
         if self.n_anchors is None:
-            number = max(USUAL_ANCHORS, min(n_samples // 2500, _MOST))
+            number = max(USUAL_ANCHORS, min(n_samples // 2500, _MOST_ANCHORS))
         elif self.n_anchors == "auto":
             number = self._grow(rows, rng)
         coder = self._starting_coding(rows, rng, number)._coder()

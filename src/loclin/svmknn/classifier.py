@@ -46,7 +46,7 @@ _STRENGTH = 0.3  # of "scale"
 # rows that contradict one another grow to its inverse, and their sums lose as many
 # digits.
 _WEAKEST = 1e-9
-_BLOCK = 2000  # rows that are scored at once, at most
+_BLOCK_ROWS = 2000  # rows that are scored at once, at most
 _NUMBERS = 2**22  # features of neighbours, or products, that are held at once, about
 _CALIBRATING = 1000  # rows left out one by one for the temperature
 
@@ -336,7 +336,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         """Yield as many rows as are scored at once."""
         k, (n, d) = self.n_neighbors_, rows.shape
         width = k if is_sparse(rows) else max(k, d)
-        return gen_batches(n, max(1, min(_BLOCK, _NUMBERS // (k * width))))
+        return gen_batches(n, max(1, min(_BLOCK_ROWS, _NUMBERS // (k * width))))
 
     def _neighbourhoods(self, rows: Matrix) -> Iterator[tuple[slice, Neighbourhoods]]:
         """Yield blocks of rows, and the SVMs of their neighbours."""

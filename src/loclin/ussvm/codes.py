@@ -24,7 +24,7 @@ from scipy import linalg
 # Steps after which a problem counts as one that more steps do not solve.
 MOST_STEPS = 300
 # Rows whose part of the system is formed at once, so that it stays near the processor.
-_BLOCK = 1024
+_BLOCK_ROWS = 1024
 # Part of the way to the nearest boundary that a step goes.
 _REACH = 0.99
 # Relative addition to the diagonal of a system, which may be singular where atoms are
@@ -407,8 +407,8 @@ class NewtonSystem:
         if len(problem.sigma):
             self.E[:-1] = 1.0 / self.H.sum(axis=0)
         schur = problem.Q + np.diag(self.E)
-        for first in range(0, len(P), _BLOCK):
-            rows = slice(first, first + _BLOCK)
+        for first in range(0, len(P), _BLOCK_ROWS):
+            rows = slice(first, first + _BLOCK_ROWS)
             scaled = np.sqrt(self.Theta[rows])[:, None] * P[rows]
             schur += scaled.T @ scaled
         # The system is solved for dx times `scale`: the diagonal is then one.

@@ -33,7 +33,7 @@ from loclin.ussvm.scaled_atoms import ScaledAtoms
 # Rows of batches that are gathered at once stay near the processor.
 _GATHERED_BYTES = 2**19
 # Nonzeros of a batch over columns, below which its steps touch only its own columns.
-_FEW = 0.25
+_FEW_NONZEROS = 0.25
 
 
 @dataclass
@@ -355,7 +355,7 @@ def _few_nonzeros(X: Matrix, batch_size: int) -> bool:
     """Tell whether batches have far fewer nonzeros than there are columns."""
     if isinstance(X, np.ndarray):
         return False
-    return X.nnz / X.shape[0] * batch_size < _FEW * X.shape[1]
+    return X.nnz / X.shape[0] * batch_size < _FEW_NONZEROS * X.shape[1]
 
 
 def _squared_norms(M: NDArray[np.floating]) -> NDArray[np.floating]:
