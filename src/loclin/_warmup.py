@@ -20,8 +20,8 @@ def warmup(
     dtype: DTypeLike = np.float64,
     layouts: tuple[str, ...] = ("dense",),
 ) -> None:
-    """Compile what classifiers need, so that the first fit and the first prediction do
-    not wait.
+    """Compile what classifiers need,
+    so that the first fit and the first prediction do not wait.
 
     Compiled code is kept on disk (in the package's folder, or where NUMBA_CACHE_DIR
     says), so once after an installation is enough: in the recipe of a container, say.

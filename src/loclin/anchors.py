@@ -261,8 +261,8 @@ def nearest_anchors(
 
 
 def auto_bandwidth(X: Matrix, anchors: ArrayLike, k: int) -> float:
-    """1 / (median squared distance of the rows to their k-th anchor), from at most 10,000
-    rows.
+    """1 / (median squared distance of the rows to their k-th anchor),
+    from at most 10,000 rows.
 
     Where most rows are on their anchors, the mean takes the place of the median; 1 where
     all are.
@@ -277,8 +277,8 @@ def auto_bandwidth(X: Matrix, anchors: ArrayLike, k: int) -> float:
 def anchor_planes(
     X: Data, n_planes: int | None = None, random_state: RandomState = None
 ) -> tuple[Floats, Floats]:
-    """Leading right singular vectors and values of X, which is not centred (OCC, after
-    equation 8).
+    """Leading right singular vectors and values of X,
+    which is not centred (OCC, after equation 8).
 
     Parameters
     ----------

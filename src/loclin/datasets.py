@@ -282,8 +282,8 @@ def _fetch(name: str, openml_name: str, version: int) -> Bunch:
 
 
 def _narrowed(X: np.ndarray) -> np.ndarray:
-    """Whole numbers in the smallest integer type that holds them: MNIST as 55 MB,
-    not 439.
+    """Whole numbers in the smallest integer type that holds them:
+    MNIST as 55 MB, not 439.
     """
     if X.dtype.kind != "i":
         return X
@@ -314,8 +314,8 @@ def _split_note(n_train: int, n_test: int) -> str:
 def make_xor(
     n_samples: int = 400, *, std: float = 0.25, random_state: _Seed = None
 ) -> _Labelled:
-    """Draw the XOR of Gaussians: one blob at each of (+-1, +-1), opposite corners a
-    class.
+    """Draw the XOR of Gaussians:
+    one blob at each of (+-1, +-1), opposite corners a class.
 
     The problem of L3M's figures 3 and 4 and of ML3's figure 1; the papers do not print
     the deviation. No linear classifier does much better than 25 % error; two local ones

@@ -219,8 +219,8 @@ def compare(
 def _run(
     data: Data, systems: Sequence[System], settings: Settings, command: str
 ) -> tuple[Report, OSError | None]:
-    """Run the comparison before the user's eyes, and return it with what their screen
-    raised.
+    """Run the comparison before the user's eyes,
+    and return it with what their screen raised.
 
     An interrupt, or a screen that is gone, keeps what is finished.
     """

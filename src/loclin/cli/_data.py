@@ -203,8 +203,8 @@ def _bad_values(X: Matrix, finite: np.ndarray, columns: Sequence[str] | None) ->
 
 
 def _encode(part: Part, where: str) -> tuple[np.ndarray, list[str]]:
-    """Return the labels as indices, and the classes' names, or raise if they are no
-    classes.
+    """Return the labels as indices, and the classes' names,
+    or raise if they are no classes.
     """
     y, target = part.y, f"the target '{part.label}'" if part.label else "the target"
     _check_missing_labels(y, where)
@@ -248,8 +248,8 @@ def _label(value: object) -> str:
 def _encode_test(
     y: np.ndarray, names: Sequence[str], where: str
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the test labels as indices into ``names``, -1 where training has no such
-    label.
+    """Return the test labels as indices into ``names``,
+    -1 where training has no such label.
 
     Every model must get such a row wrong, so it counts as an error for all of them alike.
     """

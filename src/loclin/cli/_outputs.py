@@ -106,8 +106,8 @@ def _content(name: str, report: Report, path: Path) -> bytes:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write beside the file, then move it into place: what fails leaves the earlier
-    file whole.
+    """Write beside the file, then move it into place:
+    what fails leaves the earlier file whole.
     """
     if path.exists() and not path.is_file():  # a pipe or a device has no earlier content
         path.write_bytes(content)

@@ -199,8 +199,8 @@ def _steps(axes: Axes, front: Sequence[Result]) -> list[tuple[float, float]]:
 
 
 def _majority(figure: Figure, axes: Axes, floor: Result) -> None:
-    """Draw the majority class's error as a line, or name it below where it is off the
-    scale.
+    """Draw the majority class's error as a line,
+    or name it below where it is off the scale.
     """
     error = 100 * floor.error
     words = f"majority class: {percent(floor.error, len(floor.wrong))} %"

@@ -116,8 +116,8 @@ def how_measured(report: Report) -> list[str]:
 
 
 def times_mean(report: Report) -> str:
-    """Return what the columns of times are: one thread is timed beside others, more
-    alone.
+    """Return what the columns of times are:
+    one thread is timed beside others, more alone.
     """
     one = report.settings.threads == 1
     seconds = (
@@ -195,8 +195,8 @@ def json_text(report: Report) -> str:
 
 
 def csv_text(report: Report) -> str:
-    """Return the table as CSV; parameters as JSON in one cell, notes joined by
-    semicolons.
+    """Return the table as CSV; parameters as JSON in one cell,
+    notes joined by semicolons.
     """
     rows = [_row_dict(row, len(report.data.y_train)) for row in report.rows]
     names = list(rows[0]) if rows else ["model"]

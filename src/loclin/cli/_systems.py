@@ -51,8 +51,8 @@ ON_REQUEST = ("CSVMClassifier", "KernelLMKLClassifier", "LDKLClassifier", "LMKLC
 
 @dataclass(frozen=True)
 class Shape:
-    """What a system must know of the data: rows, features, sparsity, variance once
-    scaled.
+    """What a system must know of the data:
+    rows, features, sparsity, variance once scaled.
     """
 
     n_rows: int

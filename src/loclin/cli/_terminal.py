@@ -62,8 +62,8 @@ def run(app: typer.Typer) -> int:
 
 
 def _prepare() -> None:
-    """Keep closed streams' numbers from files, and print what an encoding lacks as
-    escapes.
+    """Keep closed streams' numbers from files,
+    and print what an encoding lacks as escapes.
     """
     for number in range(3):
         try:

@@ -67,8 +67,8 @@ class Tuned:
 
 
 class _Fold(NamedTuple):
-    """One candidate on one fold: errors, rows they were counted on, the fit's time and
-    rows.
+    """One candidate on one fold:
+    errors, rows they were counted on, the fit's time and rows.
     """
 
     wrong: int
@@ -168,8 +168,8 @@ def tune(
 def _untuned(
     system: System, X: Matrix, y: np.ndarray, shape: Shape, settings: Settings
 ) -> Tuned:
-    """Return the defaults, where there is nothing to choose; of large data, time a fit
-    of some.
+    """Return the defaults, where there is nothing to choose;
+    of large data, time a fit of some.
     """
     spent, size = _Stopwatch(), _pilot_rows(y)
     if len(y) <= 2 * size and shape.n_features <= FEW_FEATURES:
@@ -294,8 +294,8 @@ def _tuning_rows(
     settings: Settings,
     spent: _Stopwatch,
 ) -> np.ndarray:
-    """Choose the rows to tune on: all, or a stratified part that allows several
-    candidates.
+    """Choose the rows to tune on:
+    all, or a stratified part that allows several candidates.
 
     Fits of growing parts are timed, each three times the last, while the next one still
     lets the budget hold `WANTED` candidates.

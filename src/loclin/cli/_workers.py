@@ -1,5 +1,5 @@
-"""Processes that call a function on one item after another, and are killed where one
-takes long.
+"""Processes that call a function on one item after another,
+and are killed where one takes long.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class _Call:
 
 
 class Workers:
-    """Calls ``function(item, callback)`` for many items, several at once, each in a
-    process.
+    """Calls ``function(item, callback)`` for many items,
+    several at once, each in a process.
 
     A context manager. What a call tells its callback reaches the caller's, and the call
     goes on when that has returned. A message whose attribute ``alone`` is true asks for a

@@ -27,8 +27,8 @@ _STEPS = 10  # per anchor, for a row: 3 sufficed for thousands of random problem
 
 
 class LocalCoordinateCoding(AnchorCoding):
-    """Local coordinate coding (LCC): a row rebuilt from few, near anchors, which are
-    learned.
+    """Local coordinate coding (LCC):
+    a row rebuilt from few, near anchors, which are learned.
 
     The code of a row x solves, exactly and for given anchors v_j::
 
@@ -202,8 +202,8 @@ class LocalCoordinateCoding(AnchorCoding):
         check_anchors("anchors", self.anchors)
 
     def _alternate(self, X: Matrix, anchors: Floats) -> tuple[float, Floats]:
-        """Objective of these anchors with their best codes C, and the best anchors for
-        these codes.
+        """Objective of these anchors with their best codes C,
+        and the best anchors for these codes.
 
         The anchors solve (C'C + 2 mu diag(|C|'1) + 2 n lambda) V = (C + 2 mu |C|)'X.
         """

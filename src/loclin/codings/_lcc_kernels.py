@@ -44,8 +44,8 @@ class Row(NamedTuple):
 
 
 class Support(NamedTuple):
-    """Anchors that count at a row: the first entries of the arrays, as many as there are
-    anchors.
+    """Anchors that count at a row:
+    the first entries of the arrays, as many as there are anchors.
 
     On the support, ``L L' = G + lift``, ``L y = linear(signs)`` and ``L z = 1``. A
     constant added to G changes nothing where weights sum to one; it makes G positive
@@ -120,8 +120,8 @@ def _minimise(size, factor, y, z, target):
 
 @inner
 def _walk(size, signs, weights, target):
-    """Move to the target, or as far as no weight changes its sign; how far, and which
-    stops it.
+    """Move to the target, or as far as no weight changes its sign;
+    how far, and which stops it.
     """
     length, stop = 1.0, -1
     for i in range(size):
@@ -136,8 +136,8 @@ def _walk(size, signs, weights, target):
 
 @inner
 def _most_violating(size, row, gram, support):
-    """Find the anchor off the support that breaks its condition most, by how much, and
-    its sign.
+    """Find the anchor off the support that breaks its condition most,
+    by how much, and its sign.
 
     The last number is by how much those on the support break theirs, through rounding.
     """
@@ -185,8 +185,8 @@ def _leave(stop, size, support, linear, gram, lift):
 
 @inner
 def _code_row(row, gram, lift, max_steps, support):
-    """Solve for a row, its nearest anchor in the support; return its size, and whether
-    solved.
+    """Solve for a row, its nearest anchor in the support;
+    return its size, and whether solved.
 
     Weights, signs and anchors are left in the support, with their gradient.
     """
@@ -219,8 +219,8 @@ def _code_row(row, gram, lift, max_steps, support):
 
 @jit
 def code_rows(products, squares, gram, locality, max_steps, codes, objectives):
-    """Write the codes of the rows, which come as products, and objectives; return the
-    unsolved.
+    """Write the codes of the rows, which come as products, and objectives;
+    return the unsolved.
 
     Parameters
     ----------

@@ -233,8 +233,8 @@ class InverseDistanceCoding(NearestCoding):
 
 
 class LLCCoding(NearestCoding):
-    """Approximated locality-constrained linear coding: a row rebuilt from its k nearest
-    anchors.
+    """Approximated locality-constrained linear coding:
+    a row rebuilt from its k nearest anchors.
 
     The weights minimise ``||x - sum_j w_j v_j||^2`` subject to ``sum_j w_j = 1`` over the
     k nearest anchors, with ``regularization * trace(C)`` added to the diagonal of

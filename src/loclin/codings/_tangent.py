@@ -1,5 +1,5 @@
-"""Local tangents: beside each weight of a row, where the row lies along the anchor's
-tangents.
+"""Local tangents: beside each weight of a row,
+where the row lies along the anchor's tangents.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _MOST_ROWS = 1000  # near an anchor; more hardly turn its tangents
 
 
 class TangentCoding(Coding):
-    """Improved LCC: a coding by anchors, and local coordinates along the anchors'
-    tangents.
+    """Improved LCC: a coding by anchors,
+    and local coordinates along the anchors' tangents.
 
     For each anchor v, of weight ``code_v(x)`` in the wrapped coding, the code of x has
     entries::

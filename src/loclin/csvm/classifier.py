@@ -19,8 +19,8 @@ from loclin.fitting.base import LocallyLinearClassifier
 
 
 class CSVMClassifier(LocallyLinearClassifier):
-    """Take this for one linear model in each cluster, k-means' or your own, in seconds:
-    CSVM.
+    """Take this for one linear model in each cluster,
+    k-means' or your own, in seconds: CSVM.
 
     What matters most is `n_clusters`, `alpha` and `global_penalty`. Rows are clustered by
     k-means, and the model of a row's cluster alone scores it,

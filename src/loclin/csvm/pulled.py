@@ -1,5 +1,5 @@
-"""Local models pulled to a global one: one linear SVM on long vectors, which are never
-formed.
+"""Local models pulled to a global one:
+one linear SVM on long vectors, which are never formed.
 
 With ``w_l = w + v_l`` and u = sqrt(lambda) w, CSVM's penalty
 ``lambda ||w||^2 + sum_l ||v_l||^2`` is ``||u||^2 + sum_l ||v_l||^2``, and the score of a
@@ -66,8 +66,8 @@ class StreamedClusterModels(ClusterModels):
 
 @dataclass(frozen=True)
 class LongVectors:
-    """Rows as the descents see them: with the code of the global model and of their
-    cluster.
+    """Rows as the descents see them:
+    with the code of the global model and of their cluster.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ class LongVectors:
         return X, sparse.csr_matrix(parts, shape=(n, len(self.centers) + 1))
 
     def long_models(self, learned: ClusterModels) -> tuple[Floats, Floats]:
-        """Return models as the descents take them: the global one, and what is added
-        to it.
+        """Return models as the descents take them:
+        the global one, and what is added to it.
         """
         coef, intercept = learned.global_coef[:, None], learned.global_intercept[:, None]
         return (

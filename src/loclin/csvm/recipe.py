@@ -62,8 +62,8 @@ class CSVMRecipe(Recipe):
         check_strength("alpha", self.alpha)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they
-        do.
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
         """
         return None
 

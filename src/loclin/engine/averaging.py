@@ -32,8 +32,8 @@ def check_n_models(n_models: int, coef: Floats) -> None:
 
 
 class AveragedWeights(ABC):
-    """Models, their intercepts and those of the scorers; the sums that average the
-    iterates.
+    """Models, their intercepts and those of the scorers;
+    the sums that average the iterates.
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ class AveragedWeights(ABC):
         self.forget_average()
 
     def begin_pass(self, average: bool) -> tuple[Weights, Progress]:
-        """Return the sums and the progress that a pass takes; sums are empty without
-        average.
+        """Return the sums and the progress that a pass takes;
+        sums are empty without average.
         """
         if not average:
             return self._no_sums(), Progress(self.t, 1.0, 0.0, 0.0)

@@ -1,5 +1,5 @@
-"""What the compiler keeps on disk, by way of Numba's own cache; and the thread it works
-in.
+"""What the compiler keeps on disk, by way of Numba's own cache;
+and the thread it works in.
 
 Numba has no public way to set a cache of one's own: its locators choose a folder, but
 what fails while files there are read or written goes through to the caller, in the middle
@@ -44,8 +44,8 @@ def _version() -> str:
 
 
 class _HomeLocator(UserWideCacheLocator):
-    """The folder in the user's home; where no home is known, not one named ~ wherever
-    we are.
+    """The folder in the user's home;
+    where no home is known, not one named ~ wherever we are.
     """
 
     def ensure_cache_path(self) -> None:
@@ -143,8 +143,8 @@ def keep(compiled: Any, function: Callable[..., Any]) -> None:
 
 
 def compile_beside(compiled: Any) -> None:
-    """Let the main thread wait while another compiles, so that it hears an interrupt at
-    once.
+    """Let the main thread wait while another compiles,
+    so that it hears an interrupt at once.
 
     Python handles signals in the main thread, wherever it is. Inside the compiler, what a
     handler raises is lost in callbacks from C ("Exception ignored in ..."): Ctrl-C would

@@ -1,5 +1,5 @@
-"""Who writes the codes of a descent: given ones, or a part of the model that is learned
-with it.
+"""Who writes the codes of a descent:
+given ones, or a part of the model that is learned with it.
 
 A pass of `sgd_pass` takes a *coder*, a NamedTuple with a field ``codes`` in a form that
 `codes` reads, and calls three functions on it. The compiler picks them by the coder's
@@ -33,8 +33,8 @@ class GivenCodes(NamedTuple):
 
 
 class BatchCodes(NamedTuple):
-    """Parts of a CSR matrix for the rows of one batch, in their order: those of a
-    dense X.
+    """Parts of a CSR matrix for the rows of one batch,
+    in their order: those of a dense X.
     """
 
     values: NDArray
@@ -43,8 +43,8 @@ class BatchCodes(NamedTuple):
 
 
 def room_for_codes(Z: Matrix, batch_size: int, k: int, dtype: DTypeLike) -> Any:
-    """Return room for codes of k entries a row: of a batch, or of all rows where they are
-    sparse.
+    """Return room for codes of k entries a row:
+    of a batch, or of all rows where they are sparse.
 
     Loops find a dense row in the batch, but a sparse one, and so its code, by its place
     in X.
@@ -59,8 +59,8 @@ def empty_codes(n: int, k: int, dtype: DTypeLike) -> tuple[Any, ...]:
 
 
 def code_places(codes, rows):
-    """Places of a batch's codes: its rows, or 0, 1, .. where there is room for a batch
-    only.
+    """Places of a batch's codes: its rows, or 0, 1, ..
+    where there is room for a batch only.
     """
 
 
@@ -142,8 +142,8 @@ class Coder(ABC):
 
     @abstractmethod
     def learned(self) -> list[Part]:
-        """Return what it learns, in the order of `current`, and then what it adds up
-        over rows.
+        """Return what it learns, in the order of `current`,
+        and then what it adds up over rows.
         """
 
     @abstractmethod

@@ -51,8 +51,8 @@ def code_scores(X, rows, buffer, codes, W, scale, b, responses, out):
 
 
 def add_code(X, row, buffer, i, codes, y, first, W, step):
-    """Add ``step * code_y (x) x`` to the models that begin at `first`, x being gathered
-    row i.
+    """Add ``step * code_y (x) x`` to the models that begin at `first`,
+    x being gathered row i.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def add_code_only(codes, row, y, first, b, step):
 
 
 def add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
-    """Add ``unit * slope * code_y (x) x`` of many gathered rows to scorer y by one
-    product.
+    """Add ``unit * slope * code_y (x) x`` of many gathered
+    rows to scorer y by one product.
 
     False, with nothing done, where the forms have no such product.
 
@@ -91,8 +91,8 @@ def add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
 
 
 def product_room(X, codes, batch, m):
-    """Room for `add_product`: codes (batch, m), rows (batch, d), their product (m, d);
-    or None.
+    """Room for `add_product`: codes (batch, m),
+    rows (batch, d), their product (m, d); or None.
     """
 
 
@@ -105,8 +105,8 @@ def copy_codes(codes, row, out):
 
 
 def code_gram(X, rows, buffer, codes, local, extra, some_codes, gram):
-    """Kernel of the gathered rows: ``code . code' (x . x' + local) + extra``, for dense
-    X.
+    """Kernel of the gathered rows: ``code .
+    code' (x . x' + local) + extra``, for dense X.
 
     Parameters
     ----------

@@ -68,8 +68,8 @@ def _lead(scores, label):
 
 @jit
 def competing_pass(problem, state, active, limit):
-    """Visit the active rows once; drop those with dual variables of zero that lead by
-    far.
+    """Visit the active rows once;
+    drop those with dual variables of zero that lead by far.
 
     Parameters
     ----------

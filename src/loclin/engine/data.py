@@ -22,8 +22,8 @@ def is_sparse(X: Any) -> TypeIs[sparse.csr_matrix]:
 
 
 def check_indices(X: Any, name: str) -> None:
-    """Raise ValueError where a sparse matrix has indices outside of it; others are
-    left alone.
+    """Raise ValueError where a sparse matrix has indices outside of it;
+    others are left alone.
     """
     if is_sparse(X) and X.format in ("csr", "csc", "bsr"):
         try:
@@ -81,8 +81,8 @@ def stacked(blocks: list[sparse.csr_matrix]) -> sparse.csr_matrix:
 
 
 def distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the place of the first of each kind of rows, in their order, and every row's
-    kind.
+    """Return the place of the first of each kind of rows,
+    in their order, and every row's kind.
 
     NumPy's `unique` compares structured arrays, and there an interrupt becomes a
     TypeError.

@@ -44,8 +44,8 @@ _Check = Callable[[Any, str, Scope], None]
 
 
 def check_described(holder: Any, *, thorough: bool = False) -> None:
-    """Raise where what an object holds is not what its class declares, or does not fit
-    together.
+    """Raise where what an object holds is not what its class declares,
+    or does not fit together.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def declared(kind: Any) -> dict[str, Any]:
 
 @cache
 def fitted_names(kind: type) -> frozenset[str]:
-    """Return the fitted attributes that a class of loclin, the class or its base,
-    declares.
+    """Return the fitted attributes that a class of loclin,
+    the class or its base, declares.
     """
     ours = next(base for base in kind.__mro__ if base.__module__.startswith("loclin."))
     return frozenset(
@@ -86,8 +86,8 @@ def notes_of(hint: Any, kind: type) -> list[Any]:
 
 
 def _hints(kind: type) -> dict[str, Any]:
-    """Return the annotations of a class and its bases, as far as these are of loclin,
-    or follow.
+    """Return the annotations of a class and its bases,
+    as far as these are of loclin, or follow.
     """
     if hasattr(kind, "_fields"):
         return get_type_hints(kind, include_extras=True)
@@ -109,8 +109,8 @@ def _is_ours(kind: Any) -> bool:
 
 @cache
 def _plan(kind: Any) -> tuple[list[tuple[str, _Check]], frozenset[str], list[Any]]:
-    """Return the checks of a class, sizes and arrays first; letters of its own; and
-    its rules.
+    """Return the checks of a class, sizes and arrays first;
+    letters of its own; and its rules.
     """
     hints = declared(kind)
     names = sorted(hints, key=lambda name: not _is_plain(hints[name]))

@@ -144,8 +144,8 @@ class DualProblem(ABC):
         """Return sums over the rows, at the scores last met."""
 
     def iterate(self, rng: np.random.Generator, tol: float) -> float:
-        """Visit the active rows once; return the objective, exact once `gap` is below tol
-        of it.
+        """Visit the active rows once;
+        return the objective, exact once `gap` is below tol of it.
 
         Until then it is the running estimate, from the scores met.
         """
@@ -344,8 +344,8 @@ class DualModels(LocalModels):
 
 
 class DualFit(Procedure):
-    """Problems of all scorers side by side, each iteration one pass of every unfinished
-    one.
+    """Problems of all scorers side by side,
+    each iteration one pass of every unfinished one.
 
     Parameters
     ----------
@@ -383,15 +383,15 @@ class DualFit(Procedure):
 
     @property
     def gap(self) -> float:
-        """The largest duality gap as a part of its objective; infinite while one is
-        not known.
+        """The largest duality gap as a part of its objective;
+        infinite while one is not known.
         """
         gaps = np.array([problem.gap for problem in self.problems])
         return float(np.max(gaps / np.maximum(self.objectives, np.finfo(float).tiny)))
 
     def iterate(self, *, average: bool) -> float:
-        """Pass once over the active rows of every unsolved problem; sum of the
-        objectives.
+        """Pass once over the active rows of every unsolved problem;
+        sum of the objectives.
         """
         unsolved = [
             k

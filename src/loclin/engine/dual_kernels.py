@@ -165,8 +165,8 @@ def add_rows(X, rows, buffer, codes, steps, weights, intercepts, room):
 
 @inner
 def to_the_front(active, first, n, settled, kept):
-    """Move the rows of a block of n that stay active behind the `kept` first; count them
-    too.
+    """Move the rows of a block of n that stay active behind
+    the `kept` first; count them too.
 
     Parameters
     ----------
@@ -192,8 +192,8 @@ def _projected(slope, c, upper):
 
 @jit
 def dual_pass(problem, state, active, high, low):
-    """Visit the active rows of a binary problem once; drop those that seem settled at a
-    bound.
+    """Visit the active rows of a binary problem once;
+    drop those that seem settled at a bound.
 
     Blocks of rows are scored together, and their kernel tells how each step changes the
     others, so that a visit is exact coordinate descent; where a kernel block would cost
@@ -279,8 +279,8 @@ def dual_pass(problem, state, active, high, low):
 
 @jit
 def set_weights(problem, state, block):
-    """Write the weights that the dual variables mean, free of the rounding of all the
-    steps.
+    """Write the weights that the dual variables mean,
+    free of the rounding of all the steps.
     """
     X, codes = problem.X, problem.codes
     dual = state.dual
@@ -339,8 +339,8 @@ def conjugate_at(conjugate, a):
 
 @jit
 def losses_and_gap(y, bounds, loss, conjugate, dual, scores):
-    """Sum of weighted losses, and of what each row adds to the duality gap
-    (Fenchel-Young).
+    """Sum of weighted losses, and of what each row adds to
+    the duality gap (Fenchel-Young).
 
     The arrays come one by one: to take a whole `Problem` apart costs a call more than a
     hundred rows do.

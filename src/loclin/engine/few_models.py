@@ -9,8 +9,8 @@ from loclin.engine.jit import inner, jit
 
 @inner
 def add_responses(X, one, other, weights, coef, j, scores):
-    """Add what model j of every scorer says of two rows (or of one twice, the second for
-    nothing).
+    """Add what model j of every scorer says of two rows
+    (or of one twice, the second for nothing).
 
     Two rows and four scorers at once: a number that is loaded serves in several products.
     """
@@ -91,8 +91,8 @@ def scores_by_model(X, codes, coef, block, scores):
 
 @jit
 def scores_by_row(X, codes, coef, scores):
-    """Do what `scores_by_model` does, row by row: faster where the cache holds all
-    models.
+    """Do what `scores_by_model` does, row by row:
+    faster where the cache holds all models.
     """
     values, columns, starts = codes
     s = coef.shape[0]

@@ -68,8 +68,8 @@ def shrunk(weights, progress, n, with_intercepts):
 
 @inner
 def averaged(weights, sums, progress, n):
-    """Multiply a small scale out; count the iterate n times into the sums, if there
-    are any.
+    """Multiply a small scale out;
+    count the iterate n times into the sums, if there are any.
     """
     W = weights.W
     b = weights.b

@@ -68,8 +68,8 @@ def _in_memory(compiled: Any) -> Any:
 
 
 def kept_for(compiled: Any, *parts: Any) -> Any:
-    """Return a compiled loop for these parts: in memory where one is of a class from
-    elsewhere.
+    """Return a compiled loop for these parts:
+    in memory where one is of a class from elsewhere.
 
     A cache on disk would have to find its class again in any later process.
     """

@@ -55,8 +55,8 @@ def leaf_codes(coder: Leaves, X: Matrix) -> csr_matrix:
 
 @inner
 def _child(X, i, node, feature, children, threshold):
-    """Return where row i goes from an inner node: a number that is computed, not a
-    branch.
+    """Return where row i goes from an inner node:
+    a number that is computed, not a branch.
     """
     return children[node, int(X[i, feature[node]] > threshold[node])]
 

@@ -227,8 +227,8 @@ class LearnedOutputs(Coder):
     def outputs(
         self, Z: Matrix, batch_size: int, average: bool, first: int = 0
     ) -> MovingOutputs:
-        """Return the outputs as a pass over these rows takes them; those before
-        `first` rest.
+        """Return the outputs as a pass over these rows takes them;
+        those before `first` rest.
         """
         (n, d), dtype = Z.shape, self.U.dtype
         self.n_seen += n

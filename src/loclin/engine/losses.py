@@ -1,5 +1,5 @@
-"""Convex losses of a margin: value and slope as compiled scalars, and what each is good
-for.
+"""Convex losses of a margin:
+value and slope as compiled scalars, and what each is good for.
 
 A loss is a convex, non-increasing function of the margin ``z``. A sample is well placed
 when its margin is at least 1 (hinge, squared hinge) or large (logistic).
@@ -30,8 +30,8 @@ from loclin.engine.jit import OPTIONS, inner
 
 
 class Dual(NamedTuple):
-    """The convex conjugate of a loss: ``-a + curvature a^2 / 2`` at slope ``-a``, a in
-    [0, upper].
+    """The convex conjugate of a loss:
+    ``-a + curvature a^2 / 2`` at slope ``-a``, a in [0, upper].
 
     Such a loss has a dual problem that coordinate descent solves.
     """

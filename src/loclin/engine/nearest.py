@@ -28,8 +28,8 @@ def rows_together(products):
 
 @inner
 def nearest_room(products, k):
-    """Make room for `nearest`: numbers and columns of the k nearest, of what is in
-    hand, groups.
+    """Make room for `nearest`: numbers and columns of the k nearest,
+    of what is in hand, groups.
     """
     n, dtype = rows_together(products), products.dtype
     numbers, columns = np.empty((k, n), dtype), np.empty((k, n), dtype)
@@ -38,8 +38,8 @@ def nearest_room(products, k):
 
 @inner
 def nearest(squares, products, first, last, room):
-    """Find the columns of the k least ``squares - 2 products``, nearest first, and these
-    numbers.
+    """Find the columns of the k least ``squares - 2 products``,
+    nearest first, and these numbers.
 
     `products` is (m, n), of which the rows ``first .. last - 1`` count, at most
     `rows_together`. Of equally near anchors, the one with the smaller column is in front.

@@ -50,8 +50,8 @@ def nearest_codes(coder: NearestAnchors, X: Matrix) -> csr_matrix:
 def soft_assignment(
     anchors: Floats, n_neighbors: int, bandwidth: float
 ) -> NearestAnchors:
-    """Say the codes of soft assignment by these anchors, at most all of them, in their
-    type.
+    """Say the codes of soft assignment by these anchors,
+    at most all of them, in their type.
     """
     bandwidth = min(bandwidth, float(np.finfo(anchors.dtype).max))
     return NearestAnchors(anchors, min(n_neighbors, len(anchors)), "exp", bandwidth)
@@ -97,8 +97,8 @@ def _by_rebuilding(
 def nearest_of_checked(
     X: Matrix, anchors: Floats, k: int
 ) -> tuple[NDArray[np.intp], Floats]:
-    """Do what `loclin.anchors.nearest_anchors` does with checked rows and anchors of
-    one type.
+    """Do what `loclin.anchors.nearest_anchors` does with checked
+    rows and anchors of one type.
     """
     n_samples, n_anchors = X.shape[0], anchors.shape[0]
     if not 1 <= k <= n_anchors or X.dtype != anchors.dtype or X.dtype.char not in "fd":
@@ -135,8 +135,8 @@ def row_blocks(n_rows: int, row_size: int) -> Iterator[slice]:
 
 
 def squared_norms(name: str, X: Matrix) -> Floats:
-    """Return the squared norms of rows; ValueError, which names them, where they
-    overflow.
+    """Return the squared norms of rows;
+    ValueError, which names them, where they overflow.
     """
     with np.errstate(over="ignore"):
         if is_sparse(X):

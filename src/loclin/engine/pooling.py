@@ -27,8 +27,8 @@ def sums_powers(q):
 
 @inner
 def respond(responses, n, scale, b, q, powers, ones, sums):
-    """Turn products of the first n rows into responses, and sum their positive parts by
-    class.
+    """Turn products of the first n rows into responses,
+    and sum their positive parts by class.
 
     Powers are taken over whole rows, which vectorises for any number of models, and
     summed by one BLAS call.
@@ -101,8 +101,8 @@ def _root(total, q):
 
 @jit
 def dual_norm(row, first, m, q):
-    """``|| max(row[first : first + m], 0) ||_q`` for any q in [1, inf], whatever the
-    scale.
+    """``|| max(row[first : first + m], 0) ||_q`` for any q
+    in [1, inf], whatever the scale.
     """
     top = row[first]
     for j in range(first + 1, first + m):
@@ -127,8 +127,8 @@ def dual_norm(row, first, m, q):
 
 @inner
 def pooled_norm(total, row, first, m, q):
-    """Dual norm from the sum of powers where that can be trusted, else from the
-    responses.
+    """Dual norm from the sum of powers where that can be trusted,
+    else from the responses.
     """
     if _TINY < total < _HUGE:
         return _root(float(total), q)

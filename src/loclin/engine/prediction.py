@@ -75,8 +75,8 @@ def scores_of(term: Term, X: Matrix, *, ranks: bool = False) -> Floats:
 
 
 def codes_of(term: Term, X: Matrix) -> Any:
-    """Codes behind the scores: CSR (n, m) where the scorers share them, else dense
-    (n, s, m).
+    """Codes behind the scores: CSR (n, m) where the scorers share them,
+    else dense (n, s, m).
     """
     if isinstance(term.coder, Pooling) and term.coef is not None:
         return pooling_codes(X, term.coef, term.intercept, term.coder.q)
@@ -114,8 +114,8 @@ def in_best_form(codes: Any, X: Matrix) -> Any:
 
 @singledispatch
 def codes_by(coder: Any, X: Matrix) -> Any:
-    """Write the codes of rows as the coder sees them: (n, m), CSR or dense, or dense
-    (n, s, m).
+    """Write the codes of rows as the coder sees them:
+    (n, m), CSR or dense, or dense (n, s, m).
     """
     raise TypeError(
         f"No loop writes the codes of {type(coder).__name__}; register one with codes_by.register."

@@ -1,5 +1,5 @@
-"""What a model hands to the loops of `fit` and `partial_fit`, and what it gets back
-from them.
+"""What a model hands to the loops of `fit` and `partial_fit`,
+and what it gets back from them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Change(NamedTuple):
 
 
 class Part(NamedTuple):
-    """An array that a stream learns, as the last step left it: learning changes it in
-    place.
+    """An array that a stream learns, as the last step left it:
+    learning changes it in place.
 
     Parameters
     ----------
@@ -62,15 +62,15 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FittedModel:
-    """What a procedure has learned: field `name` is read as the fitted attribute
-    ``name_``.
+    """What a procedure has learned:
+    field `name` is read as the fitted attribute ``name_``.
 
     The arrays are the model's own: the procedure does not change them afterwards.
     """
 
     units: ClassVar[dict[str, int]] = {}
-    """Fields that change with the unit of the features: the power of ``1 / unit`` they
-    have.
+    """Fields that change with the unit of the features:
+    the power of ``1 / unit`` they have.
     """
 
     constants: ClassVar[dict[str, str]] = {}
@@ -144,8 +144,8 @@ class Learning(ABC):
     """A model on its way: over rows held in memory, or over rows that come once."""
 
     kept: Any = None
-    """What a fit that goes on needs besides the fitted attributes. It copies before it
-    changes.
+    """What a fit that goes on needs besides the fitted attributes.
+    It copies before it changes.
     """
 
     @property

@@ -1,5 +1,5 @@
-"""The rows of an iteration: all of them, or the next of a shuffled pass where they are
-many.
+"""The rows of an iteration: all of them,
+or the next of a shuffled pass where they are many.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Rounds:
         return Rows(rows.X[places], rows.y[places], rows.weights[places])
 
     def averaged(self, objective: float) -> float:
-        """Return the mean objective of the last quarter of the rounds, about: one is
-        noisy.
+        """Return the mean objective of the last quarter of the rounds,
+        about: one is noisy.
         """
         if self.n_rows is None:
             return objective

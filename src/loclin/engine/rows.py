@@ -23,8 +23,8 @@ SMALLEST_SCALE = 1e-4
 
 
 def compiled_form(X: Matrix) -> Any:
-    """Return what the compiled loops take for `X`: an array, or the parts of a CSR
-    matrix.
+    """Return what the compiled loops take for `X`:
+    an array, or the parts of a CSR matrix.
     """
     if is_sparse(X):
         return read_only(X.data), read_only(X.indices), read_only(X.indptr)
@@ -56,8 +56,8 @@ def score(X, rows, buffer, W, first, m, out):
 
 
 def add_outer(X, row, buffer, i, coef, first, W, step):
-    """Add ``step * coef_j * x`` to model first + j, for every j, x being the i-th
-    gathered row.
+    """Add ``step * coef_j * x`` to model first + j,
+    for every j, x being the i-th gathered row.
     """
 
 

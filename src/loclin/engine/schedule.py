@@ -1,5 +1,5 @@
-"""Strength of the penalty, and the steps that follow from it, where the user leaves
-them to us.
+"""Strength of the penalty, and the steps that follow from it,
+where the user leaves them to us.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from loclin.engine.losses import Loss
 
 
 def auto_alpha(mean_squared_norm: float, n_samples: float) -> float:
-    """Return the default L2 strength: 0.05 times the mean squared norm of the features,
-    over n.
+    """Return the default L2 strength:
+    0.05 times the mean squared norm of the features, over n.
 
     The norm includes the constant feature of local intercepts: ``mean ||x||^2 + 1`` for
     ML3. The penalty then keeps its weight when features are scaled. The factor is the

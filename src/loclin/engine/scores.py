@@ -38,8 +38,8 @@ _SPARSE_TERM = 8.0  # a term of a sparse product takes so many times that of a d
 
 
 def check_models(X: Matrix, coef: Floats, intercept: Floats) -> None:
-    """Raise ValueError where rows and models do not fit: compiled loops would read
-    beside them.
+    """Raise ValueError where rows and models do not fit:
+    compiled loops would read beside them.
     """
     if (
         intercept.shape != coef.shape[:2]
@@ -56,8 +56,8 @@ def check_models(X: Matrix, coef: Floats, intercept: Floats) -> None:
 
 
 def local_products(X: Matrix, coef: Floats) -> Iterator[tuple[slice, Floats]]:
-    """Yield (rows, responses) block by block; the responses are overwritten by the next
-    block.
+    """Yield (rows, responses) block by block;
+    the responses are overwritten by the next block.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ def block_rows(n_models: int, itemsize: int) -> int:
 def pooled_scores(
     X: Matrix, coef: Floats, intercept: Floats, q: float, rooted: bool = True
 ) -> Floats:
-    """Score of every scorer by dual-norm pooling: ``|| max(W_y x + b_y, 0) ||_q``,
-    (n, s).
+    """Score of every scorer by dual-norm pooling:
+    ``|| max(W_y x + b_y, 0) ||_q``, (n, s).
 
     Not `rooted`, numbers in their order, row by row, that are found faster.
     """
@@ -121,8 +121,8 @@ def pooling_codes(X: Matrix, coef: Floats, intercept: Floats, q: float) -> Float
 
 
 def coded_scores(X: Matrix, codes: Any, coef: Floats | None, intercept: Floats) -> Floats:
-    """Score of every scorer with given codes: ``sum_j code_yj (w_yj . x + b_yj)``,
-    (n, s).
+    """Score of every scorer with given codes:
+    ``sum_j code_yj (w_yj . x + b_yj)``, (n, s).
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ def coded_scores(X: Matrix, codes: Any, coef: Floats | None, intercept: Floats) 
 
 
 def shared_code_scores(X: Matrix, D: Floats, codes: Any, intercept: Floats) -> Floats:
-    """Score of every scorer whose code is the same at every row: ``codes D' x + b``,
-    (n, s).
+    """Score of every scorer whose code is the same at every row:
+    ``codes D' x + b``, (n, s).
 
     Codes and atoms are folded into one linear map, or the atoms are asked and then the
     codes: whichever costs less.
@@ -195,8 +195,8 @@ def answer_scores(P: Floats, codes: Any, intercept: Floats) -> Floats:
 
 
 def _scores_by_model(X: Matrix, codes: Any, coef: Floats) -> Floats:
-    """Scores without the intercepts; of a row, only the models with a nonzero code are
-    asked.
+    """Scores without the intercepts;
+    of a row, only the models with a nonzero code are asked.
     """
     scores = np.zeros((X.shape[0], len(coef)), coef.dtype)
     if is_sparse(X):
@@ -212,8 +212,8 @@ def _scores_by_model(X: Matrix, codes: Any, coef: Floats) -> Floats:
 
 
 def regions_of(X: Matrix, partition: Floats, intercept: Floats) -> NDArray[np.intp]:
-    """Return the region of each row: the partition function (r, d), (r,) that is largest
-    there.
+    """Return the region of each row:
+    the partition function (r, d), (r,) that is largest there.
 
     The same bits as in `regional_scores`, also for rows between two regions.
     """
@@ -314,8 +314,8 @@ def winners(scores: Floats, multilabel: bool = False) -> NDArray[np.intp]:
 
 
 def difference(by_class: Floats, n_classes: int) -> Floats:
-    """Scorers to decisions, on axis 1: second minus first for two classes, else all of
-    them.
+    """Scorers to decisions, on axis 1:
+    second minus first for two classes, else all of them.
     """
     if by_class.shape[1] == 1:
         return by_class[:, 0]

@@ -1,5 +1,5 @@
-"""Stochastic gradient descent for locally linear SVMs, whoever writes the codes
-(PEG-LLSVM).
+"""Stochastic gradient descent for locally linear SVMs,
+whoever writes the codes (PEG-LLSVM).
 
 Minimises, over the models ``W`` (s, m, d), ``b`` (s, m) and global intercepts ``g`` (s,),
 
@@ -82,8 +82,8 @@ class SGD(AveragedWeights):
         return float(self.settings.batch_size * size)
 
     def mean_squared_norm(self, X: Matrix, Z: Matrix) -> float:
-        """Mean squared norm of the implicit features, Z being the rows as the coder
-        sees them.
+        """Mean squared norm of the implicit features,
+        Z being the rows as the coder sees them.
         """
         local = self.settings.intercepts.local
         n = X.shape[0]
@@ -95,8 +95,8 @@ class SGD(AveragedWeights):
         return mean
 
     def count_steps(self, mean_squared_norm: float, eta0: float) -> None:
-        """Count steps as taken, so that the first is eta0 over the mean squared norm,
-        or less.
+        """Count steps as taken, so that the first is eta0 over
+        the mean squared norm, or less.
         """
         eta0 = stable_eta0(eta0, known_loss(self.settings.loss), self.settings.batch_size)
         self.t = step_offset(self.settings.alpha, mean_squared_norm, eta0)
@@ -105,8 +105,8 @@ class SGD(AveragedWeights):
         self, X: Matrix, Z: Matrix, y: Labels, row_weights: Floats,
         rng: np.random.Generator, *, average: bool = False,
     ) -> float:  # fmt: skip
-        """One pass over the rows, after those with the coder at rest. Return the
-        objective.
+        """One pass over the rows, after those with the coder at rest.
+        Return the objective.
 
         It is the running estimate gathered during the pass, with the penalty at its end.
         """
@@ -155,14 +155,14 @@ class SGD(AveragedWeights):
         return total_loss / float(row_weights.sum()) + self.penalty()
 
     def current(self) -> tuple[Floats, ...]:
-        """Mean of the iterates since averaging began, or the last one: W, b, g, the
-        coder's.
+        """Mean of the iterates since averaging began, or the last one:
+        W, b, g, the coder's.
         """
         return *self.mean_weights(), *self.coder.current(self.averaged[1])
 
     def parts(self, iterate: tuple[Floats, ...] | None = None) -> list[Part]:
-        """Return what it learns, and what its coder does, beside what `current` gave
-        of it.
+        """Return what it learns, and what its coder does,
+        beside what `current` gave of it.
         """
         learned = [part for part in self.coder.learned() if not part.adds_up]
         sums = [part for part in self.coder.learned() if part.adds_up]
@@ -296,8 +296,8 @@ class SGDStream(Stream):
 
 
 def check_width(codes: Matrix, n_scorers: int, n_models: int) -> None:
-    """Raise ValueError where codes are not those of the models: loops would read
-    beside them.
+    """Raise ValueError where codes are not those of the models:
+    loops would read beside them.
     """
     if codes.shape[1:] not in ((n_models,), (n_scorers, n_models)):
         raise ValueError(
@@ -307,8 +307,8 @@ def check_width(codes: Matrix, n_scorers: int, n_models: int) -> None:
 
 
 def mean_squared_feature_norm(X: Matrix, codes: Matrix, local: bool) -> float:
-    """Mean squared norm of the implicit features ``code (x) [x; local]``; 1 if all are
-    zero.
+    """Mean squared norm of the implicit features ``code (x)
+    [x; local]``; 1 if all are zero.
     """
     n_scorers = codes.shape[1] if codes.ndim == 3 else 1
     norms = np.empty((n_scorers, X.shape[0]))

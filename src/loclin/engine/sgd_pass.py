@@ -32,8 +32,8 @@ class PassSettings(NamedTuple):
 
 @inner
 def _find_slopes(rows, y, row_weights, scores, loss, competing, slopes):
-    """Losses of a batch, and what every row asks of every score; returns (losses, any
-    slope).
+    """Losses of a batch, and what every row asks of every score;
+    returns (losses, any slope).
 
     One against the rest, every scorer has a problem of its own. Where the classes
     compete, the loss is that of the true class's lead over the best other.
@@ -77,8 +77,8 @@ def row_losses(scores, y, loss, out):
 
 @jit
 def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings):
-    """One pass over the rows in `order`, in place: steps 1 / (alpha t), shrinkage (1 - 1
-    / t).
+    """One pass over the rows in `order`, in place:
+    steps 1 / (alpha t), shrinkage (1 - 1 / t).
 
     The rows of a batch are scored together, before any of them updates the weights;
     `iterates` has the bookkeeping. With batches of one row this is Algorithm 1 of LL-SVM.
@@ -121,7 +121,7 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
         n = rows.shape[0]
         gather(X, rows, buffer)
         write_codes(coder, rows)
-        # of rows, too: dense ones are read from the buffer
+        # The places serve for the rows too: dense ones are read from the buffer.
         places = code_places(codes, rows)
         scale = dtype(progress.scale)
         code_scores(X, places, buffer, codes, W, scale, b, responses, scores)

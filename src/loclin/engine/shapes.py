@@ -24,8 +24,8 @@ _FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of an array, by a letter or a sum of letters for each axis:
-    ``Shape("s m d")``.
+    """The shape of an array, by a letter or a sum of letters
+    for each axis: ``Shape("s m d")``.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class Shape:
 
 @dataclass(frozen=True)
 class Size:
-    """A number that a letter stands for; its own, if only what the holder has is meant
-    by it.
+    """A number that a letter stands for;
+    its own, if only what the holder has is meant by it.
     """
 
     letter: str

@@ -70,8 +70,8 @@ class Stream(StreamProcedure):
         return self.solver.products
 
     def follow(self, alpha: float, t: int) -> Self:
-        """Go on from a finished fit, whose models the solver has: its alpha, its step
-        counter.
+        """Go on from a finished fit, whose models the solver has:
+        its alpha, its step counter.
         """
         self.followed = alpha, t
         return self

@@ -70,8 +70,8 @@ def _filter_by(filters: Any) -> None:
 
 
 def wait_for(work: Callable[[], Any], name: str) -> Any:
-    """Let another thread of that name do the work, and wait; an interrupt leaves it
-    alone.
+    """Let another thread of that name do the work, and wait;
+    an interrupt leaves it alone.
 
     It may be inside ``catch_warnings`` then, and put back the filters that it has found:
     those of a fit that is no longer. So when it ends, they are once more what the
@@ -103,8 +103,8 @@ def wait_for(work: Callable[[], Any], name: str) -> Any:
 
 
 class limits_restored:
-    """Set the limits as they were if the block fails: an interrupt may come before one
-    is noted.
+    """Set the limits as they were if the block fails:
+    an interrupt may come before one is noted.
     """
 
     def __enter__(self) -> None:

@@ -11,8 +11,8 @@ _BETWEEN = {"loclin", "sklearn", "joblib", "numba", "importlib"}
 
 
 class CompileCacheWarning(UserWarning):
-    """Compiled functions are not kept on disk, or were damaged there; results are the
-    same.
+    """Compiled functions are not kept on disk, or were damaged there;
+    results are the same.
     """
 
 

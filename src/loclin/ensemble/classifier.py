@@ -232,8 +232,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         cls, members: Sequence[Any], X: ArrayLike, y: ArrayLike,
         sample_weight: ArrayLike | None = None,
     ) -> Self:  # fmt: skip
-        """Return the ensemble of members that are fitted already: on any rows, machines
-        or days.
+        """Return the ensemble of members that are fitted already:
+        on any rows, machines or days.
 
         Parameters
         ----------
@@ -468,8 +468,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
 
     @snapshot
     def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the linear model that acts at each row: the exact explanation of its
-        score.
+        """Return the linear model that acts at each row:
+        the exact explanation of its score.
 
         ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for
         two classes and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to

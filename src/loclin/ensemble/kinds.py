@@ -65,8 +65,8 @@ def check_some_learn(members: list[Any]) -> None:
 
 
 def know_units(estimators: Any) -> bool:
-    """Tell whether a kind is given points, or a frozen coding: they know rows as they
-    are given.
+    """Tell whether a kind is given points, or a frozen coding:
+    they know rows as they are given.
     """
     for kind in estimators or ():
         given = kind.get_params()

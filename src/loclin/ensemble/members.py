@@ -52,8 +52,8 @@ class Members:
         return [list(islice(members, n)) for n in numbers]
 
     def _by_scorer(self, part: Floats) -> Floats:
-        """One scorer for each class: where two classes have one, the first class's is
-        zero.
+        """One scorer for each class:
+        where two classes have one, the first class's is zero.
         """
         if len(part) == len(self.classes_):
             return part
@@ -130,8 +130,8 @@ def factors_of(
 
 
 def share_maps(members: Sequence[Any]) -> Sequence[Any]:
-    """Return fitted members, of which those whose maps are equal have one: it maps
-    rows once.
+    """Return fitted members, of which those whose maps are
+    equal have one: it maps rows once.
     """
     found: list[FeatureMap] = []
     for member in members:
@@ -173,8 +173,8 @@ def _mean_scores(
 
 
 def beside_pieces(parts: Sequence[Floats], d: int) -> Floats:
-    """Return models of members side by side: of d features, then of the pieces of each in
-    turn.
+    """Return models of members side by side:
+    of d features, then of the pieces of each in turn.
 
     Parameters
     ----------
@@ -214,8 +214,8 @@ def weights_of(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int) 
 def terms_of(
     factors: Iterable[tuple[Any, float]], features: FeatureMap
 ) -> tuple[Term, ...]:
-    """Return the terms of all members, times their factors, of rows that are mapped
-    first.
+    """Return the terms of all members,
+    times their factors, of rows that are mapped first.
     """
     return tuple(
         replace(term, factor=factor * term.factor).behind(features.centre, features.scale)
@@ -225,8 +225,8 @@ def terms_of(
 
 
 def fitted_alike(members: Any) -> NDArray[Any]:
-    """Return the classes of fitted members, which have all in common that an ensemble
-    needs.
+    """Return the classes of fitted members,
+    which have all in common that an ensemble needs.
 
     Raises
     ------

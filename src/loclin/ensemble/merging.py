@@ -16,8 +16,8 @@ _MODELS = "local_coef", "local_intercept", "intercept"
 
 
 def merged(members: list[Any]) -> list[Any]:
-    """Return one classifier whose scores are the mean of the members', if they share
-    their codes.
+    """Return one classifier whose scores are the mean of the members',
+    if they share their codes.
 
     Scores are linear in the models. The codes are shared where all members see rows
     alike, and have one coding, which all or all but the first had frozen. Forests are one
@@ -67,8 +67,8 @@ def _one_forest(members: list[Any]) -> Any:
 
 
 def _mean(parts: list[Floats]) -> Floats:
-    """Return the mean, with the parts' layout: of sparse rows models lie feature by
-    feature.
+    """Return the mean, with the parts' layout:
+    of sparse rows models lie feature by feature.
     """
     first = parts[0]
     if not any(first.strides):  # models that are constants have one zero for all weights

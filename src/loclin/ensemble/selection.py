@@ -35,8 +35,8 @@ def folds_of(labels: Labels, n_folds: int, seed: int) -> NDArray[np.intp]:
 def select(
     decisions: Sequence[Floats], y: Labels, weights: Floats
 ) -> NDArray[np.float64]:
-    """Return shares of the kinds, which sum to one, of the least held-out log loss
-    (Caruana, 2004).
+    """Return shares of the kinds, which sum to one,
+    of the least held-out log loss (Caruana, 2004).
 
     Starts with the best kind; each step adds the one that lowers the log loss of the mean
     most, and ends where none does.

@@ -90,8 +90,8 @@ def weighing_by(
 
 
 def units_by(kinds: Kinds, X: Matrix) -> NDArray[np.float64]:
-    """Return the spread of the kinds' scores on some of the rows; 1 of a kind without
-    members.
+    """Return the spread of the kinds' scores on some of the rows;
+    1 of a kind without members.
     """
     few = X[:: -(-X.shape[0] // _MOST_SCORED)]
     return np.array([

@@ -51,8 +51,8 @@ def atomic(method: T) -> T:
 
 
 def snapshot(method: T) -> T:
-    """Let the method see the estimator as it is at the call, while another thread may fit
-    it.
+    """Let the method see the estimator as it is at the call,
+    while another thread may fit it.
 
     Scores of rows far away from all others may overflow: NumPy does not warn of it. An
     interrupt leaves warnings and overflows to be handled as before.

@@ -1,5 +1,5 @@
-"""What every locally linear classifier shares: the road from data to a fitted model and
-back.
+"""What every locally linear classifier shares:
+the road from data to a fitted model and back.
 
 `fit` walks validate -> weigh -> start -> iterate -> attributes, and `partial_fit` the
 same for rows that come once. A model supplies what `LocallyLinearClassifier` lists as
@@ -49,8 +49,8 @@ from loclin.fitting.trials import learned_by
 
 
 def _overflow_is_checked() -> np.errstate:
-    """Let numbers overflow without warnings: `check_learned` looks at what is learned
-    from them.
+    """Let numbers overflow without warnings:
+    `check_learned` looks at what is learned from them.
     """
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
@@ -272,8 +272,8 @@ class LocallyLinearClassifier(
         }
 
     def _forget_fit(self) -> None:
-        """Remove what an earlier fit has left; attributes of the user, or of a
-        subclass, stay.
+        """Remove what an earlier fit has left;
+        attributes of the user, or of a subclass, stay.
         """
         chosen = {"_features", "_root", "_factor", "_multiplier", "_largest"}
         for name in vars(self).keys() & (fitted_names(type(self)) | chosen):

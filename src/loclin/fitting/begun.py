@@ -39,8 +39,8 @@ class Begun(BaseEstimator):
     def _keep_parameters(
         self, cure: str, *, goes_on: bool, streams: bool = False
     ) -> None:
-        """Remember the parameters that shape the model, or see that they are those of its
-        start.
+        """Remember the parameters that shape the model,
+        or see that they are those of its start.
 
         Parameters
         ----------
@@ -80,8 +80,8 @@ def _all_names(kind: Any) -> frozenset[str]:
 
 
 def is_same(value: Any, before: Any) -> bool:
-    """Tell whether two values of a parameter are the same: arrays and lists by what they
-    hold.
+    """Tell whether two values of a parameter are the same:
+    arrays and lists by what they hold.
 
     Estimators are the same by their class and parameters, fitted ones that are frozen by
     all that they have learned.

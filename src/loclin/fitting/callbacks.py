@@ -1,5 +1,5 @@
-"""scikit-learn's callback API where it exists (1.9 and later), and its silent twin
-elsewhere.
+"""scikit-learn's callback API where it exists (1.9 and later),
+and its silent twin elsewhere.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ except ImportError:
             return nullcontext()
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for ``sklearn.callback.CallbackSupportMixin``; has no
-        ``set_callbacks``.
+        """Stands in for ``sklearn.callback.CallbackSupportMixin``;
+        has no ``set_callbacks``.
         """
 
         def _init_callback_context(self, *args: Any, **kwargs: Any) -> _NoCallbacks:

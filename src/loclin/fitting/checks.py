@@ -29,8 +29,8 @@ def check_number(
     name: str, value: Any, kind: Any = Real, *, low: float = -math.inf, high: float = math.inf,
     open_low: bool = False, open_high: bool = False, hint: str = "",
 ) -> None:  # fmt: skip
-    """Raise TypeError or ValueError unless `value` is a number of that kind in the
-    interval.
+    """Raise TypeError or ValueError unless `value` is a number
+    of that kind in the interval.
     """
     noun = "an integer" if kind is Integral else "a number"
     interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
@@ -73,8 +73,8 @@ def check_n_jobs(n_jobs: Any) -> None:
 
 
 def _check_given(X: Any) -> None:
-    """Raise ValueError where a sparse X has indices outside of it: loops would follow
-    them.
+    """Raise ValueError where a sparse X has indices outside of it:
+    loops would follow them.
     """
     try:
         check_indices(X, "X")
@@ -193,8 +193,8 @@ def check_weights(
 
 
 def check_loss_for(procedure: str, loss: Any, *, hint: str = "") -> None:
-    """Raise where a loss is neither one of the names, nor one of one's own, that may
-    be taken.
+    """Raise where a loss is neither one of the names,
+    nor one of one's own, that may be taken.
     """
     if isinstance(loss, Loss):
         if procedure not in loss.serves:

@@ -52,8 +52,8 @@ class Columns(NamedTuple):
         return None
 
     def of_matrix(self, X: Matrix) -> Any:
-        """Return these columns of rows; sparse ones share their entries where they have
-        no others.
+        """Return these columns of rows;
+        sparse ones share their entries where they have no others.
 
         SciPy's own selection takes a table of all columns at each call.
         """
@@ -92,8 +92,8 @@ class Columns(NamedTuple):
 
 
 def used_columns(X: Matrix) -> Columns | None:
-    """Return the columns that sparse rows use; None for all: of dense rows, of few, or
-    of most.
+    """Return the columns that sparse rows use;
+    None for all: of dense rows, of few, or of most.
     """
     width = X.shape[1]
     if not is_sparse(X) or X.nnz == 0 or width <= _FEW_COLUMNS:
@@ -108,8 +108,8 @@ def used_columns(X: Matrix) -> Columns | None:
 
 
 def with_all_columns(holder: Any, columns: Columns) -> Any:
-    """Return a copy of what a model holds, for rows that use other columns: of these it
-    has zeros.
+    """Return a copy of what a model holds, for rows that use other columns:
+    of these it has zeros.
 
     Parameters
     ----------
@@ -148,8 +148,8 @@ def _of_all(value: Any, hint: Any, columns: Columns) -> Any:
 
 
 def knows_columns(coding: Any) -> bool:
-    """Tell whether a coding, of a parameter, can do with the columns used, and with all
-    later.
+    """Tell whether a coding, of a parameter,
+    can do with the columns used, and with all later.
 
     So can those to which all anchors are as much further away by what a row has in
     others, where they are given no points.
@@ -164,8 +164,8 @@ def knows_columns(coding: Any) -> bool:
 
 
 def has_frozen(coding: Any) -> bool:
-    """Tell whether a coding, or a step inside it, is frozen: it was fitted on rows as
-    given.
+    """Tell whether a coding, or a step inside it, is frozen:
+    it was fitted on rows as given.
     """
     inside = coding.get_params().values() if hasattr(coding, "get_params") else ()
     return any(isinstance(one, FrozenEstimator) for one in (coding, *inside))

@@ -1,5 +1,5 @@
-"""How classifiers use codings: fit one, and write codes in the forms that procedures
-take.
+"""How classifiers use codings:
+fit one, and write codes in the forms that procedures take.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def fitted_coding(coding: Any, X: Matrix, y: Labels, rng: np.random.Generator) -
 
 
 def seen_by(coding: Any, seen: Callable[[Floats], Floats]) -> Any:
-    """Return the coding with anchors that it, or a coding inside it, is given as models
-    see them.
+    """Return the coding with anchors that it,
+    or a coding inside it, is given as models see them.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ def belongs_to_classes(coding: Any) -> bool:
 
 
 def encode(coding: Any, X: Matrix) -> Any:
-    """Codes of the rows: CSR (n, m), or dense (n, m) where few are zero, or (n, s, m)
-    by class.
+    """Codes of the rows: CSR (n, m),
+    or dense (n, m) where few are zero, or (n, s, m) by class.
     """
     return in_best_form(codes_by(coder_of(coding), X), X)
 

@@ -1,5 +1,5 @@
-"""How far a running fit has come, when it has come far enough, and what is said of its
-end.
+"""How far a running fit has come,
+when it has come far enough, and what is said of its end.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _MAY_BE_INFINITE = {"dual_gap", "p"}  # all else that is learned is finite
 
 @dataclass
 class Plateau:
-    """A value that is to fall, by `tol` and by a share, and the iterations since it
-    last did.
+    """A value that is to fall, by `tol` and by a share,
+    and the iterations since it last did.
     """
 
     tol: float
@@ -35,8 +35,8 @@ class Plateau:
     waited: int = 0
 
     def reached(self, value: float) -> bool:
-        """Tell whether the value has not fallen so far for `patience` iterations in a
-        row.
+        """Tell whether the value has not fallen so far for
+        `patience` iterations in a row.
         """
         fell = value < min(self.best - self.tol, self.best * (1 - self.share))
         self.waited = 0 if fell else self.waited + 1
@@ -44,15 +44,15 @@ class Plateau:
         return self.waited >= self.patience
 
     def replay(self, values: Sequence[float]) -> int:
-        """Take the values of a fit that goes on; return how many it took to the
-        plateau, or 0.
+        """Take the values of a fit that goes on;
+        return how many it took to the plateau, or 0.
         """
         return next((n for n, value in enumerate(values, 1) if self.reached(value)), 0)
 
 
 def plateau_of(recipe: Recipe, n_samples: int) -> tuple[Plateau, int]:
-    """Return the plateau that ends a fit to so many rows, and the iterations averaged
-    after it.
+    """Return the plateau that ends a fit to so many rows,
+    and the iterations averaged after it.
     """
     plateau, average = Plateau(recipe.tol, recipe.n_iter_no_change), recipe.average
     if not recipe.takes_rounds(n_samples):
@@ -67,8 +67,8 @@ def plateau_of(recipe: Recipe, n_samples: int) -> tuple[Plateau, int]:
 
 @dataclass
 class Watch:
-    """What watches a fit: objectives and held-out accuracies, and the last iteration by
-    them.
+    """What watches a fit: objectives and held-out accuracies,
+    and the last iteration by them.
 
     A fit ends by its duality gap where it knows one; else at a plateau, after which some
     more iterations are averaged; and at the most iterations in any case.
@@ -147,8 +147,8 @@ def accuracy_of(recipe: Recipe, learned: Predictor, rows: Rows) -> float:
 
 
 def warn_of_end(recipe: Recipe, gap: float | None) -> None:
-    """Warn that all iterations were done before the duality gap, or a plateau, was
-    reached.
+    """Warn that all iterations were done before the duality gap,
+    or a plateau, was reached.
     """
     end, tol, is_raw = (
         f"max_iter={recipe.max_iter} iterations",

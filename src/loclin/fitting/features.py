@@ -37,8 +37,8 @@ _ROUNDING = 1e-5  # rows of unit length may be off by so much
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """The map of rows ``x' = (x - centre) / scale``, and the way back for what is
-    learned.
+    """The map of rows ``x' = (x - centre) / scale``,
+    and the way back for what is learned.
 
     Of d features that the model sees: those of the rows, and their pieces.
 
@@ -83,8 +83,8 @@ class FeatureMap:
         return is_same(vars(self), vars(other))
 
     def of_matrix(self, X: Matrix) -> Any:
-        """Return the rows as the model sees them: the mean comes first, where it is
-        large.
+        """Return the rows as the model sees them:
+        the mean comes first, where it is large.
         """
         if self.columns is not None:
             X = self.columns.of_matrix(X)
@@ -106,8 +106,8 @@ class FeatureMap:
         return scaled
 
     def of_points(self, points: Any) -> Floats:
-        """Return points like rows as the model sees them; what takes others says what
-        is wrong.
+        """Return points like rows as the model sees them;
+        what takes others says what is wrong.
         """
         points = points.toarray() if is_sparse(points) else np.asarray(points)
         if self.pieces is None:
@@ -128,8 +128,8 @@ class FeatureMap:
         return rows._replace(X=self.of_matrix(rows.X))
 
     def back(self, value: Any, power: int) -> Any:
-        """Return a field of a fitted model, of that power (`FittedModel.units`), of
-        the rows.
+        """Return a field of a fitted model,
+        of that power (`FittedModel.units`), of the rows.
         """
         if abs(power) > 1:
             return value
@@ -140,8 +140,8 @@ class FeatureMap:
         return value if self.columns is None else self.columns.to_all(value)
 
     def constants(self, constants: Floats, coef: Floats) -> Floats:
-        """Return constants of linear functions of the rows, in float64, as they take in
-        the means.
+        """Return constants of linear functions of the rows,
+        in float64, as they take in the means.
 
         Parameters
         ----------
@@ -157,8 +157,8 @@ class FeatureMap:
     def at_rows(
         self, coef: Floats, constants: Floats, X: Matrix
     ) -> tuple[Floats, Floats]:
-        """Return linear functions of rows and their pieces as those of the rows, each at
-        its row.
+        """Return linear functions of rows and their pieces as
+        those of the rows, each at its row.
 
         Parameters
         ----------
@@ -176,8 +176,8 @@ class FeatureMap:
         return rounded, np.asarray(constants + added + lost)
 
     def in_front(self, term: Term) -> Term:
-        """Return what a term of rows as the model sees them computes of rows as they
-        are given.
+        """Return what a term of rows as the model sees them
+        computes of rows as they are given.
         """
         used = None if self.columns is None else self.columns.used
         return replace(
@@ -191,8 +191,8 @@ class FeatureMap:
         return FeatureMap(scale=self.columns.to_all(self.scale, fill=1.0))
 
     def change_to(self, other: FeatureMap) -> Change:
-        """Return the change from what is learned of rows under this map to rows under
-        another.
+        """Return the change from what is learned of rows under
+        this map to rows under another.
         """
         assert self.scale is not None
         assert other.scale is not None
@@ -259,8 +259,8 @@ class Moments(NamedTuple):
         )
 
     def map_for(self, dtype: DTypeLike, *, centred: bool) -> FeatureMap:
-        """Return the map by these moments, in that type; constant columns keep their
-        unit.
+        """Return the map by these moments, in that type;
+        constant columns keep their unit.
         """
         rounding = (10 + self.n_rows) * np.finfo(np.float64).eps
         scale = np.where(self.spread > rounding * np.abs(self.mean), self.spread, 1.0)
@@ -271,8 +271,8 @@ class Moments(NamedTuple):
 
 
 class StreamedMoments(NamedTuple):
-    """The map of a stream's features moves to the moments of its rows when these have
-    doubled.
+    """The map of a stream's features moves to the moments of
+    its rows when these have doubled.
 
     Parameters
     ----------
@@ -303,8 +303,8 @@ def no_moments(n_features: int) -> Moments:
 def standardized(
     rows: Rows, columns: Columns | None = None, pieces: Pieces | None = None
 ) -> FeatureMap:
-    """Return the map that standardizes these columns and pieces of rows, by the rows'
-    weights.
+    """Return the map that standardizes these columns and pieces of rows,
+    by the rows' weights.
     """
     rows = FeatureMap(columns=columns, pieces=pieces).of_rows(rows)
     moments = moments_of(rows)
@@ -317,8 +317,8 @@ def standardized(
 
 
 def _warn_of_far_values(X: Matrix, seen: FeatureMap) -> None:
-    """Warn where values of a feature are so far away that the others are all one to
-    rounding.
+    """Warn where values of a feature are so far away that the
+    others are all one to rounding.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""Rows seen through a linear map while a model learns from them: multiplied, or in a
-metric.
+"""Rows seen through a linear map while a model learns from them:
+multiplied, or in a metric.
 
 The intercepts of local models are weights of a feature that is always 1. Beside it
 features much smaller count for nothing: their weights would have to be so large that the
@@ -29,8 +29,8 @@ LEAST = 1e-2
 
 
 def multiplier_of(X: Matrix, largest: float) -> float:
-    """Return the power of two that gives rows a mean squared norm near 1; 1 where none is
-    needed.
+    """Return the power of two that gives rows a mean squared norm near 1;
+    1 where none is needed.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def least_of(root: Floats) -> float:
 
 
 class LinearMap(NamedTuple):
-    """The map of rows ``x' = multiplier root x``, and the way back for what is learned
-    from them.
+    """The map of rows ``x' = multiplier root x``,
+    and the way back for what is learned from them.
 
     A field of a fitted model changes by a power of the map, as `FittedModel.units` tells:
     coefficients by 1, points by -1. What belongs to squared distances (2) is of those in

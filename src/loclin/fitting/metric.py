@@ -36,7 +36,7 @@ ROUNDS = 4
 _WHOLE_ROUNDS = 2
 # Short fits learn from so many rows; as many tell whether the metric was worth it.
 MOST_ROWS = 4000
-# "auto" learns no metric of more rows where codes are learned: these see what 4,000 do
+# Where codes are learned, "auto" takes no metric of more rows, which see what 4,000 do
 # not.
 MOST_CHOSEN_FOR = 64_000
 # A whole metric, and "auto", takes no more features: the time grows with their cube.
@@ -108,8 +108,8 @@ def gradient_products(moments: Floats, coef: Floats, *, whole: bool) -> Floats:
 def products_by_row(
     codes: Floats, weights: Floats, coef: Floats, *, whole: bool
 ) -> Floats:
-    """Return what `gradient_products` gives of these codes' moments, a row's gradients at
-    a time.
+    """Return what `gradient_products` gives of these codes' moments,
+    a row's gradients at a time.
 
     Moments of all pairs of codes are too many where classes are.
 
@@ -228,8 +228,8 @@ def splits(y: Labels, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.
 
 
 def chosen_root(recipe: Recipe, rows: Rows, n_iterations: int) -> Floats | None:
-    """Return the root of the diagonal metric, the mean of all folds; None for the plain
-    one.
+    """Return the root of the diagonal metric, the mean of all folds;
+    None for the plain one.
 
     Rounds go on while the log loss of the rows held out falls; errors tell less of so few
     rows.
@@ -265,8 +265,8 @@ def chosen_root(recipe: Recipe, rows: Rows, n_iterations: int) -> Floats | None:
 def held_out_loss(
     known: Known, fitted: list[Predictor], parts: Parts, roots: Sequence[Floats | None]
 ) -> float:
-    """Return the log loss of the rows held out, at the temperature that suits all
-    parts best.
+    """Return the log loss of the rows held out,
+    at the temperature that suits all parts best.
     """
     tested = [held_out for _, held_out in parts]
     decisions = [
@@ -282,8 +282,8 @@ def held_out_loss(
 
 
 class StreamedMetric(NamedTuple):
-    """The metric of a stream follows its gradients: it moves whenever the rows seen have
-    doubled.
+    """The metric of a stream follows its gradients:
+    it moves whenever the rows seen have doubled.
 
     Parameters
     ----------
@@ -307,8 +307,8 @@ class StreamedMetric(NamedTuple):
         return self._replace(n_averaged=self.n_averaged + n, moments=moments)
 
     def root(self, metric: str | int, coef: Floats, X: Matrix) -> Floats | None:
-        """Return the root of the metric by the gradients so far; None where they tell
-        none.
+        """Return the root of the metric by the gradients so far;
+        None where they tell none.
         """
         assert self.moments is not None
         products = gradient_products(self.moments, coef, whole=is_whole(metric))

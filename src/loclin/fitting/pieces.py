@@ -1,5 +1,5 @@
-"""Features in pieces, beside the features: resolution along single ones where models are
-few.
+"""Features in pieces, beside the features:
+resolution along single ones where models are few.
 
 Between two knots a model is linear in the feature, so it stays one locally linear model.
 """
@@ -34,8 +34,8 @@ _MOST_NUMBERS = 2**25  # "auto" looks at no larger rows with their pieces
 
 
 def pieces_of(rows: Rows, n_pieces: int) -> Pieces | None:
-    """Return pieces of features that hold as many rows each; None where no feature has
-    any.
+    """Return pieces of features that hold as many rows each;
+    None where no feature has any.
 
     A feature of two values has none: it is linear as it is.
 
@@ -64,8 +64,8 @@ def pieces_of(rows: Rows, n_pieces: int) -> Pieces | None:
 
 
 def _knots(x: Floats, weights: NDArray[np.float64], n_pieces: int) -> Floats:
-    """Return quantiles of a feature, and an end on each side; none of a feature of two
-    values.
+    """Return quantiles of a feature, and an end on each side;
+    none of a feature of two values.
 
     They lie half-way between values that occur: on which side of a knot a row is, hangs
     on no rounding.
@@ -108,8 +108,8 @@ def pieces_of_stream(recipe: Recipe, rows: Rows) -> Pieces | None:
 
 
 def _can_have(recipe: Recipe, rows: Rows) -> bool:
-    """Tell whether rows can have pieces: neither sparse ones, nor those that a coding
-    knows.
+    """Tell whether rows can have pieces:
+    neither sparse ones, nor those that a coding knows.
     """
     if is_sparse(rows.X) or recipe.pieces is None:
         return False

@@ -1,5 +1,5 @@
-"""Probabilities: the softmax of the scores over one temperature (one sigmoid a label for
-several).
+"""Probabilities: the softmax of the scores over one temperature
+(one sigmoid a label for several).
 
 ``p_y(x) = (1 - e) exp(score_y(x) / T) / (sum of the same over the c classes) + e / c``,
 so that the label of greatest probability is the one predicted. T minimises the log loss
@@ -110,8 +110,8 @@ def rescaled(temperature: Any, here: float, there: float) -> Any:
 
 
 def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
-    """Return the temperature of least log loss; between 1/1000 and 1000 of the scores'
-    spread.
+    """Return the temperature of least log loss;
+    between 1/1000 and 1000 of the scores' spread.
     """
     unit = spread(decisions)
     if not 0 < unit < math.inf:
@@ -131,8 +131,8 @@ def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
 
 
 def log_losses(decisions: Floats, y: Labels, weights: Floats) -> Floats:
-    """Return the rows' shares of the log loss at the temperature that is best for all of
-    them.
+    """Return the rows' shares of the log loss at the temperature
+    that is best for all of them.
 
     Infinite where decisions overflow.
     """
@@ -145,8 +145,8 @@ def log_losses(decisions: Floats, y: Labels, weights: Floats) -> Floats:
 def few_of(
     places: NDArray[np.intp], n_classes: int, n_parts: int = 1
 ) -> NDArray[np.intp]:
-    """Return rows, or so many of them, at random, that the scores of all parts take
-    little room.
+    """Return rows, or so many of them, at random,
+    that the scores of all parts take little room.
     """
     most = max(1, MOST_SCORES // (n_classes * n_parts))
     if len(places) <= most:
@@ -256,8 +256,8 @@ def splits_for(
 
 
 class StreamedTemperature(NamedTuple):
-    """The temperature of a stream: of scores before their rows are learned, the last ones
-    most.
+    """The temperature of a stream:
+    of scores before their rows are learned, the last ones most.
 
     The most likely one by the log loss of some rows of each call, where the calls before
     have left it, as a normal distribution whose precision is theirs.
@@ -350,8 +350,8 @@ class Probabilities:
     @available_if(_is_calibrated)
     @snapshot
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probabilities of the classes: the softmax of the scores over `temperature_`,
-        smoothed.
+        """Probabilities of the classes:
+        the softmax of the scores over `temperature_`, smoothed.
 
         A share `smoothing_` is spread evenly over the classes, so that no label is
         impossible.
@@ -410,8 +410,8 @@ class Probabilities:
         self.smoothing_, self._temperatures = smoothing_of(n_rows), ()
 
     def _calibrated_by(self, rows: Rows) -> tuple[StreamedTemperature, ...]:
-        """Return the temperatures of a stream with some more rows, which it is about
-        to learn.
+        """Return the temperatures of a stream with some more rows,
+        which it is about to learn.
         """
         if not self.calibrate:
             return ()

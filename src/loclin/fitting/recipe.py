@@ -1,5 +1,5 @@
-"""What a fit needs, as a value: the parameters, what was chosen for its rows, and its
-beginning.
+"""What a fit needs, as a value:
+the parameters, what was chosen for its rows, and its beginning.
 
 Short fits to parts of the rows choose strength, metric, pieces and temperature. Each is a
 recipe with some fields replaced, so that none needs an estimator.
@@ -185,20 +185,20 @@ class Recipe(Known, ABC):
     calibrate: bool = True
     warm_start: bool = False
 
-    # the parameter that "auto" leaves to held-out rows
+    # The parameter that "auto" leaves to held-out rows.
     strength_name: ClassVar[str] = "alpha"
-    # strength of the rule for alpha, in that of most models
+    # The strength by the rule for alpha, in units of that of most models.
     alpha_unit: ClassVar[float] = 1.0
     end_of_rounds: ClassVar[EndOfRounds] = EndOfRounds()
-    # has it intercepts, weights of a constant 1?
+    # Are there intercepts that are weights of a constant 1?
     multiplies_features: ClassVar[bool] = False
-    # along with the models? else the coding stays as it was
+    # Are codes learned along with the models? Else the coding stays as it was.
     learns_codes: ClassVar[bool] = False
-    # the parameter that may be a coding, or points
+    # The parameter that may be a coding, or points.
     coding_name: ClassVar[str | None] = None
-    # that are used, and with all of them later?
+    # Can a fit do with the columns that are used, and the model with all of them later?
     can_do_with_columns: ClassVar[bool] = False
-    # can a stream's model be carried to another map?
+    # Can a stream's model be carried to another map?
     follows_moments: ClassVar[bool] = False
 
     # What a model supplies.
@@ -209,14 +209,14 @@ class Recipe(Known, ABC):
 
     @abstractmethod
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they
-        do.
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
         """
 
     @abstractmethod
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
-        """Return the short fits that choose the strength on few rows, and the
-        temperature.
+        """Return the short fits that choose the strength on few rows,
+        and the temperature.
 
         Parameters
         ----------
@@ -261,8 +261,8 @@ class Recipe(Known, ABC):
 
     @property
     def coding_given(self) -> Any:
-        """The coding, or the points, that the user gave; None where the model takes
-        neither.
+        """The coding, or the points, that the user gave;
+        None where the model takes neither.
         """
         return getattr(self, self.coding_name) if self.coding_name else None
 
@@ -288,8 +288,8 @@ class Recipe(Known, ABC):
         return self.round_rows is not None and n_samples > self.round_rows
 
     def starting_eta0(self, n_samples: int, part: float) -> float:
-        """Return `eta0`, or a part of it in rounds: there are few to make up for a
-        wild start.
+        """Return `eta0`, or a part of it in rounds:
+        there are few to make up for a wild start.
         """
         return float(self.eta0 * (part if self.takes_rounds(n_samples) else 1))
 

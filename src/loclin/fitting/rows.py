@@ -31,8 +31,8 @@ def auto_batch_size(n_samples: int) -> int:
 
 
 def default_n_anchors(n_samples: int, n_numbers: int, usual: int = USUAL_ANCHORS) -> int:
-    """Return the default number of anchors: fewer than usual of few rows, and of wide
-    models.
+    """Return the default number of anchors:
+    fewer than usual of few rows, and of wide models.
 
     Parameters
     ----------
@@ -138,16 +138,16 @@ class RunningMean(NamedTuple):
     mean: float = 0.0
 
     def after(self, weights: Floats) -> RunningMean:
-        """Return the mean with some more weights, positive ones; neither sum can
-        overflow.
+        """Return the mean with some more weights, positive ones;
+        neither sum can overflow.
         """
         n, largest = self.n + len(weights), float(weights.max())
         of_these = largest * float((weights / largest).mean())
         return RunningMean(n, self.mean + (of_these - self.mean) * (len(weights) / n))
 
     def of_mean_1(self, rows: Rows) -> Rows:
-        """Return the rows with weights in units of this mean, without those that are
-        nothing.
+        """Return the rows with weights in units of this mean,
+        without those that are nothing.
         """
         weights = rows.weights / max(self.mean, float(np.nextafter(0, 1)))
         kept = weights > float(np.finfo(rows.X.dtype).eps) ** 2
@@ -170,8 +170,8 @@ def can_hold_out(rows: Rows, fraction: float) -> bool:
 
 def hold_out(rows: Rows, fraction: float, seed: int,
              needed_by: str = "early_stopping=True") -> tuple[Rows, Rows]:  # fmt: skip
-    """Split the rows into those to learn from and those to watch; stratified by one label
-    a row.
+    """Split the rows into those to learn from and those to watch;
+    stratified by one label a row.
 
     The weights of either have mean 1.
 

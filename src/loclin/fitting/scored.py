@@ -56,14 +56,14 @@ class Scored(Probabilities, ClassifierMixin):
 
     @abstractmethod
     def _scores_of(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
-        """Score of every scorer (n, s), of rows as they are given; `ranks`: their
-        order will do.
+        """Score of every scorer (n, s), of rows as they are given;
+        `ranks`: their order will do.
         """
 
     @snapshot
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Scores of the rows: (n,) for two classes (positive for the second), else
-        (n, n_classes).
+        """Scores of the rows: (n,) for two classes (positive for the second),
+        else (n, n_classes).
 
         Parameters
         ----------
@@ -141,8 +141,8 @@ class ByLocalModels(Scored):
 
     @snapshot
     def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the linear model that acts at each row: the exact explanation of its
-        score.
+        """Return the linear model that acts at each row:
+        the exact explanation of its score.
 
         ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for
         two classes and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to
@@ -204,8 +204,8 @@ class ByLocalModels(Scored):
         return scores
 
     def _scores_of_rows(self, rows: Matrix, *, ranks: bool = False) -> Floats:
-        """Score of every scorer, of rows that are checked; of those with pieces in
-        blocks.
+        """Score of every scorer, of rows that are checked;
+        of those with pieces in blocks.
         """
         features = self._features
         blocks = blocks_of(rows, features.n_pieces)

@@ -1,5 +1,5 @@
-"""What a classifier sees of its rows: the rows of a fit tell, and those of a stream so
-far.
+"""What a classifier sees of its rows:
+the rows of a fit tell, and those of a stream so far.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def map_without_pieces(recipe: Recipe, rows: Rows) -> FeatureMap:
 
 
 def standardizes(recipe: Recipe) -> bool:
-    """Tell whether rows are standardized: not where a coding knows them as they are
-    given.
+    """Tell whether rows are standardized:
+    not where a coding knows them as they are given.
     """
     return recipe.standardize and not has_frozen(recipe.coding_given)
 
@@ -71,8 +71,8 @@ class Standardized:
         self._features = self._features.with_all_columns()
 
     def _seen(self, rows: Rows, *, goes_on: bool) -> Rows:
-        """Return rows as the model sees them, of the type of what goes on; check their
-        scale.
+        """Return rows as the model sees them,
+        of the type of what goes on; check their scale.
         """
         if goes_on:
             dtype, (X, _, weights, _) = self._learned.local_coef.dtype, rows

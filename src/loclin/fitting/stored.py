@@ -27,7 +27,7 @@ class Stored(Begun):
     n_iter_: int
     objective_: list[float]
     validation_scores_: list[float]
-    # that it may have
+    # The kinds of fitted model that it may have.
     _fitted_models: ClassVar[tuple[type[FittedModel], ...]] = (LocalModels,)
     _features: FeatureMap
     _root: Any
@@ -103,8 +103,8 @@ class Stored(Begun):
 
     @property
     def pieces_(self) -> Pieces | None:
-        """The pieces that the model sees beside the features as they are given; None
-        for none.
+        """The pieces that the model sees beside the features as
+        they are given; None for none.
         """
         check_is_fitted(self, "intercept_")
         return self._features.pieces

@@ -1,5 +1,5 @@
-"""Strength of the penalty where the user leaves it to us: by rows that short fits hold
-out.
+"""Strength of the penalty where the user leaves it to us:
+by rows that short fits hold out.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ SIGMAS_OF_FOLDS, SIGMAS_OF_ONE = 1.0, 2.0  # a lead that is no chance
 
 
 def check_strength(name: str, value: Any, *, open_low: bool = True) -> None:
-    """Raise where a strength is neither a number above 0 (or 0, unless `open_low`) nor
-    a name.
+    """Raise where a strength is neither a number above 0
+    (or 0, unless `open_low`) nor a name.
     """
     if not (isinstance(value, str) and value in NAMES):
         check_number(name, value, low=0, open_low=open_low, open_high=True,
@@ -69,7 +69,7 @@ def chosen_factor(recipe: Recipe, rows: Rows) -> float:
         n_iterations, sigmas = trial.longer * trial.n_iterations, SIGMAS_OF_ONE
         trial = trial._replace(n_iterations=n_iterations)
         folds = StratifiedShuffleSplit(1, test_size=1 / FOLDS, random_state=seed)
-    # of a prediction
+    # The products of a prediction decide how many threads are worth their start.
     n_products = float(block_rows(1, rows.X.dtype.itemsize)) * rows.X.shape[1]
     with threads_for(n_products), quiet():  # the fit itself warns
         try:

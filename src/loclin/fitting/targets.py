@@ -36,8 +36,8 @@ def labels_or_indicator(y: Any) -> NDArray[Any]:
 
 
 def check_one_type(labels: NDArray[Any], name: str = "y") -> None:
-    """Raise TypeError where labels cannot be sorted: numbers beside strings, None
-    beside either.
+    """Raise TypeError where labels cannot be sorted:
+    numbers beside strings, None beside either.
     """
     if labels.dtype != object:
         return
@@ -172,8 +172,8 @@ def that_occur(
 def class_weights(
     given: Any, classes: NDArray[Any], y: NDArray[Any], several: bool
 ) -> NDArray[np.float64] | None:
-    """Return the weight of each class, or None; y are the labels 0 .. c - 1 that
-    "balanced" counts.
+    """Return the weight of each class, or None;
+    y are the labels 0 .. c - 1 that "balanced" counts.
 
     Raises
     ------
@@ -210,8 +210,8 @@ def class_weights(
 
 
 def classes_of_stream(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any]:
-    """Return all classes of a stream: those given at the first call, the `earlier` ones
-    later.
+    """Return all classes of a stream:
+    those given at the first call, the `earlier` ones later.
 
     Raises
     ------

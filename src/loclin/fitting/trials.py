@@ -1,5 +1,5 @@
-"""Short fits to a part of the rows, of which the rest tell strength, metric and
-temperature.
+"""Short fits to a part of the rows,
+of which the rest tell strength, metric and temperature.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ class Wrapped(Descent, StreamProcedure):
 
 
 class Constants(Wrapped):
-    """A procedure over a column of ones: its weights are the constants that the models
-    say.
+    """A procedure over a column of ones:
+    its weights are the constants that the models say.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""A forest of scikit-learn as a locally linear classifier: models in boxes that say
-constants.
+"""A forest of scikit-learn as a locally linear classifier:
+models in boxes that say constants.
 """
 
 from __future__ import annotations

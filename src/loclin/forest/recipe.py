@@ -56,8 +56,8 @@ class ForestRecipe(Recipe):
         check_number("most_rows", self.most_rows, Integral, low=1, open_high=True)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they
-        do.
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
         """
         return "partial_fit is not for ForestClassifier: trees must see all rows."
 

@@ -25,8 +25,8 @@ class ForestModels(LocalModels, Predictor):
         return self.leaves
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickles and files, without as many zeros as there are
-        weights.
+        """Return the state for pickles and files,
+        without as many zeros as there are weights.
         """
         return dict(vars(self)) | {
             "local_coef": None,
@@ -34,8 +34,8 @@ class ForestModels(LocalModels, Predictor):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state of a pickle or a file. Without zeros it is refused, as no
-        forest is so.
+        """Take the state of a pickle or a file.
+        Without zeros it is refused, as no forest is so.
         """
         self.__dict__.update(
             {name: state[name] for name in self.names() if name in state}
@@ -136,8 +136,8 @@ def leaves_of(trees: Sequence[Any], X: Matrix, middle: Middle | None = None) -> 
 
 
 def between_values(threshold: Floats, feature: NDArray[np.intp], X: Floats) -> Floats:
-    """Return thresholds of which none is on a value that occurs: sides hang on no
-    rounding.
+    """Return thresholds of which none is on a value that occurs:
+    sides hang on no rounding.
 
     scikit-learn looks at the rows of a node alone: half-way between 4 and 6, others may
     have 5. It becomes 5.5, half-way to the next value.

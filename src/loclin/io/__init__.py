@@ -205,8 +205,8 @@ def _model(content: bytes, classes: Classes) -> Any:
 
 
 def _text(archive: ZipFile, n_bytes: int) -> bytes:
-    """Return the tree, still as text. Raise where the file would unpack to more than
-    `save` does.
+    """Return the tree, still as text.
+    Raise where the file would unpack to more than `save` does.
 
     What is stored as it is has the size that is declared for it; what is packed may have
     any.
@@ -265,8 +265,8 @@ def _shown(text: Any) -> str:
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file beside `path` for writing, and put it in its place once it is whole on
-    disk.
+    """Open a file beside `path` for writing,
+    and put it in its place once it is whole on disk.
 
     Whatever fails in the ``with`` block, or kills the process, leaves the earlier file as
     it was.

@@ -26,8 +26,8 @@ _LONGEST = 200
 
 
 def without_memory(kind: type, state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of an object without the folder in which an estimator keeps
-    pickles.
+    """Return the state of an object without the folder in
+    which an estimator keeps pickles.
     """
     memory = state.get("memory")
     keeps = isinstance(memory, str | os.PathLike) or hasattr(memory, "cache")
@@ -37,8 +37,8 @@ def without_memory(kind: type, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def reads_files(kind: type, state: dict[str, Any]) -> bool:
-    """Tell whether an object is a vectorizer that would read the files that the rows
-    name.
+    """Tell whether an object is a vectorizer that would read
+    the files that the rows name.
     """
     source = state.get("input", "content")
     return hasattr(kind, "build_tokenizer") and not (
@@ -100,8 +100,8 @@ _LISTS = {"steps": 2, "transformer_list": 2, "transformers": 3, "transformers_":
 
 
 def lists_wrongly(state: dict[str, Any]) -> str | None:
-    """Tell which list of named parts has one that is no tuple of so many; None if none
-    has.
+    """Tell which list of named parts has one that is no tuple
+    of so many; None if none has.
     """
     for name, n_parts in _LISTS.items():
         for part in state.get(name) or ():

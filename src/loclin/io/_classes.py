@@ -64,8 +64,8 @@ class Refused(ValueError):
 
 
 def name_of(kind: Any) -> str:
-    """Return the name of a class or function in files: the public one, where there is
-    one.
+    """Return the name of a class or function in files:
+    the public one, where there is one.
     """
     package, name = kind.__module__, kind.__name__
     while package:
@@ -92,8 +92,8 @@ def path_of(function: Any) -> str | None:
 
 
 class Classes:
-    """The classes and functions that may be in a file, and the texts that rule what these
-    do.
+    """The classes and functions that may be in a file,
+    and the texts that rule what these do.
 
     Parameters
     ----------

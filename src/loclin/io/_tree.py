@@ -45,8 +45,8 @@ _HASHED = {"dict": 2, "set": 1, "frozenset": 1}
 
 
 class Survey:
-    """What a tree names. Raises where `save` writes none such, or its model takes too
-    long or much.
+    """What a tree names. Raises where `save` writes none such,
+    or its model takes too long or much.
 
     A model is as large as those find it who do not notice what is shared: ``repr`` and
     scikit-learn's ``clone`` go through a list once for each time that it is mentioned.
@@ -110,8 +110,8 @@ class Survey:
             raise ValueError("it has too many parts, or keys that are no strings")
 
     def _of_leaf(self, kind: str, node: Any) -> int:
-        """Return what a node without children counts for beside itself, and note its
-        name.
+        """Return what a node without children counts for beside
+        itself, and note its name.
         """
         if kind in _NAMED and _NAMED[kind] in node:
             name = node[_NAMED[kind]]

@@ -9,8 +9,8 @@ from loclin.fitting.checks import check_number
 
 
 def vc_bound(n_regions: int, n_features: int) -> float:
-    """Upper bound of the VC dimension of an L3M for two classes (Theorem 4.1, derived
-    afresh).
+    """Upper bound of the VC dimension of an L3M for two classes
+    (Theorem 4.1, derived afresh).
 
     A prediction is a Boolean function of N = r (r - 1) / 2 + r linear ones: which of two
     partition functions is larger, for each pair, and each region's classifier. Each has

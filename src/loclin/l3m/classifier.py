@@ -257,8 +257,8 @@ class L3MClassifier(LocallyLinearClassifier):
 
     @snapshot
     def region_rules(self, X: ArrayLike | None = None, n_top: int = 3) -> list[str]:
-        """Describe each region: where it is, and its classifier, by their largest
-        coefficients.
+        """Describe each region: where it is,
+        and its classifier, by their largest coefficients.
 
         Parameters
         ----------

@@ -1,5 +1,5 @@
-"""The convex program of L3M (Equations 4, 5, 7 and 8), by smoothing, with a bound from
-below.
+"""The convex program of L3M (Equations 4, 5, 7 and 8),
+by smoothing, with a bound from below.
 
 Minimises, over local classifiers f and partition functions g of the r regions,
 
@@ -56,8 +56,8 @@ Observer = Callable[[slice, Floats, Floats], None]
 
 
 class Moments(NamedTuple):
-    """Of the features, from which they are whitened and the objective is bounded from
-    below.
+    """Of the features, from which they are whitened and the
+    objective is bounded from below.
     """
 
     inverse: Floats  # of the second moments with a one; shape: (d + 1, d + 1)
@@ -134,8 +134,8 @@ class Problem:
 
 
 def _whitening(covariance: Floats) -> tuple[Floats, Floats]:
-    """Return a basis in which features are nearly uncorrelated and of deviation 1; its
-    inverse.
+    """Return a basis in which features are nearly uncorrelated
+    and of deviation 1; its inverse.
     """
     values, vectors = np.linalg.eigh(covariance)
     roots = np.sqrt(np.maximum(values, _FLATTEST * max(values.max(), 1e-300)))
@@ -143,8 +143,8 @@ def _whitening(covariance: Floats) -> tuple[Floats, Floats]:
 
 
 class Support(NamedTuple):
-    """Sums over the rows of the affine functions ``A_i . Z_i + constants_i``, by the sign
-    of A.
+    """Sums over the rows of the affine functions ``A_i .
+    Z_i + constants_i``, by the sign of A.
 
     Row by row, they support the smoothed surrogate from below.
     """
@@ -207,8 +207,8 @@ class Run:
         self.mu = max(_SMOOTHING_RATIO * self.mu, _LEAST_SMOOTHING * self.objective)
 
     def _descend(self) -> Vector:
-        """Minimise the smoothed program; features are whitened where their moments are
-        known.
+        """Minimise the smoothed program;
+        features are whitened where their moments are known.
 
         Penalised coordinates are scaled down: the surrogate's curvature is about 1 / (4
         mu).
@@ -302,8 +302,8 @@ class Run:
 
 
 class ConvexFit(Procedure):
-    """The program from several draws of constraint rows, each to its optimum; the best is
-    kept.
+    """The program from several draws of constraint rows,
+    each to its optimum; the best is kept.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""Compiled objectives of L3M: the surrogate of Equation 8, smoothed; the risk of a soft
-partition.
+"""Compiled objectives of L3M: the surrogate of Equation 8, smoothed;
+the risk of a soft partition.
 
 Scores of a row are (r s + r): region by region those of its s scorers, then the r
 partition scores.
@@ -131,8 +131,8 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
 
 @inner
 def _piece(loss, z):
-    """Value of a piece at z: the hinge without its flat part, or the whole of another
-    loss.
+    """Value of a piece at z: the hinge without its flat part,
+    or the whole of another loss.
     """
     return 1.0 - z if is_hinge(loss) else smooth_value(loss, z)
 
@@ -213,8 +213,8 @@ def _exponents_of_gates(Z, i, gates, k, mu, loss, by_gates):
 
 @inner
 def _normalize(values, i, first, size, flat, loss):
-    """Divide exponentials of row i by their sum; return it. `flat` is that of the flat
-    piece.
+    """Divide exponentials of row i by their sum;
+    return it. `flat` is that of the flat piece.
 
     It is at least 1, that of the largest; rounding must not lose it.
     """
@@ -345,8 +345,8 @@ def soft_rows(Z, y, weights, r, s, sharpness, trust, shift, width, A):
 
 @jit
 def exponentials(values, i):
-    """Overwrite row i, numbers up to 0, by exponentials; by 0 below -30. The error is
-    below 1e-12.
+    """Overwrite row i, numbers up to 0, by exponentials;
+    by 0 below -30. The error is below 1e-12.
 
     By the series of exp(x / 16) and four squarings: unlike the library's function this
     vectorises.
@@ -395,8 +395,8 @@ def _sum(values, i, first, size):
 
 @inner
 def _exponents_of_softmax(Z, i, first, s, label, shift, width, A):
-    """Write the exponents of a region's loss less the largest; return `width` times the
-    largest.
+    """Write the exponents of a region's loss less the largest;
+    return `width` times the largest.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""L3M learned row by row: Algorithm 1 with its gradient put right, for r regions and c
-classes.
+"""L3M learned row by row: Algorithm 1 with its gradient put right,
+for r regions and c classes.
 
 Descends on the program of `convex`, one row at a time, with steps ``rate / sqrt(t)`` and
 a projection onto the constraints (Zinkevich, 2003). Several runs, each with constraint

@@ -28,8 +28,8 @@ _HINGE = HINGE.compiled
 
 
 class Functions(NamedTuple):
-    """Linear functions of a run: local classifiers, region by region, and partition
-    functions.
+    """Linear functions of a run:
+    local classifiers, region by region, and partition functions.
 
     Weights are transposed for sparse rows.
     """

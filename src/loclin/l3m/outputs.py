@@ -1,5 +1,5 @@
-"""The linear functions of L3M as one: local classifiers and partition, scored and moved
-together.
+"""The linear functions of L3M as one:
+local classifiers and partition, scored and moved together.
 
 They are p = r s + r outputs ``w_p . (x - pivot_p) + b_p``: region by region those of its
 s scorers, then the partition's, one for each region. So ``b_p`` is the value at the
@@ -77,8 +77,8 @@ class Outputs:
 
     @property
     def has_few_rows(self) -> bool:
-        """Are the rows sparse and so few that a descent in their span (`Span`) is
-        cheaper?
+        """Are the rows sparse and so few that a descent in
+        their span (`Span`) is cheaper?
         """
         n, d = self.X.shape
         return self.by_feature and 2 * n < d
@@ -144,8 +144,8 @@ class Outputs:
         return objective
 
     def models(self, v: Vector) -> RegionalModels:
-        """Return the models with these unknowns, in the dtype of the rows; nothing is
-        shared.
+        """Return the models with these unknowns,
+        in the dtype of the rows; nothing is shared.
         """
         W, b = self.split(v)
         dtype, shape = self.X.dtype, (self.n_regions, self.n_scorers)
@@ -240,8 +240,8 @@ def block_products(X: Any, n_outputs: int) -> float:
 
 
 def occurring_columns(X: Any) -> NDArray[np.intp] | None:
-    """Return the columns that sparse rows have, at least one; None for all, and of
-    dense rows.
+    """Return the columns that sparse rows have, at least one;
+    None for all, and of dense rows.
     """
     is_sparse: bool = sparse.issparse(X)
     columns = np.unique(X.indices if X.nnz else [0]) if is_sparse else None

@@ -79,8 +79,8 @@ class L3MRecipe(Recipe):
         check_number("eta0", self.eta0, low=0, open_low=True, open_high=True)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they
-        do.
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
         """
         if self.solver != "online":
             return "partial_fit needs solver='online'; the others must see all rows."
@@ -205,8 +205,8 @@ class L3MRecipe(Recipe):
     def _best_partition(
         self, rows: Rows, rng: np.random.Generator, alpha: float
     ) -> Vector:
-        """Return the partition to start from: the least held-out risk of the refined
-        model.
+        """Return the partition to start from:
+        the least held-out risk of the refined model.
         """
         n, auto = len(rows.y), self.n_regions == "auto"
         numbers = [r for r in _AUTO if r <= max(2, n // 10)] if auto else [self._given(n)]

@@ -192,8 +192,8 @@ class RefinedFit(Procedure):
 
 
 def partition_at(points: Floats, X: Matrix) -> Vector:
-    """Return the partition (r, d + 1) of the nearest point, its scores of deviation 1
-    on X.
+    """Return the partition (r, d + 1) of the nearest point,
+    its scores of deviation 1 on X.
     """
     points = np.asarray(points, np.float64)
     coef = 2.0 * (points - points.mean(axis=0))
@@ -250,8 +250,8 @@ def best_number(
     draws: Iterable[list[Vector]],
     n_jobs: int | None,
 ) -> Vector:
-    """Return the partition to start from, with the number of regions of the least
-    held-out risk.
+    """Return the partition to start from,
+    with the number of regions of the least held-out risk.
 
     Parameters
     ----------

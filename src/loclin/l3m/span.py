@@ -116,8 +116,8 @@ def dot(v: Vector, u: Vector) -> float:
 def minimise_in_span(
     outputs: Outputs, kernel: Kernel, penalties: Vector, v: Vector, limits: Limits
 ) -> tuple[Vector, float]:
-    """Minimise what `Outputs.penalized` returns, from `v`; return where it ends, and the
-    value.
+    """Minimise what `Outputs.penalized` returns, from `v`;
+    return where it ends, and the value.
 
     Here it is the gradient's length that is not above the tolerance.
     """
@@ -169,8 +169,8 @@ def _direction(gradient: Vector, pairs: list[Pair]) -> Vector:
 def _line_search(
     evaluate: Callable[[Vector], Point], here: Point, direction: Vector, slope: float
 ) -> Point | None:
-    """Find a step that meets Wolfe's conditions, by doubling and halving; None where
-    none falls.
+    """Find a step that meets Wolfe's conditions, by doubling and halving;
+    None where none falls.
     """
     best = None
     low, high = 0.0, np.inf

@@ -1,5 +1,5 @@
-"""LDKL's coder, compiled: the paths of rows through the tree, their codes, and the slopes
-of these.
+"""LDKL's coder, compiled: the paths of rows through the tree,
+their codes, and the slopes of these.
 
 Nodes are numbered level by level: the children of node k are 2 k + 1, where its gate is
 positive, and 2 k + 2. The first outputs of a tree are the gates of its inner nodes, the
@@ -84,8 +84,8 @@ def walk(X, rows, U, c, codes, places):
 
 @inner
 def reach(gates, reached):
-    """Write how much of a row reaches each node: ``(1 +- gate) / 2`` of what reaches
-    its parent.
+    """Write how much of a row reaches each node:
+    ``(1 +- gate) / 2`` of what reaches its parent.
     """
     half = gates.dtype.type(0.5)
     reached[0] = 1
@@ -124,8 +124,8 @@ def _write_tree_codes(coder, rows):
 
 @overload(pull_outputs, jit_options=OPTIONS)
 def _pull_tree(coder, i, values, columns, of_nodes, pulls):
-    """Give a gate half of what its first child says of the row, less what its second
-    child does.
+    """Give a gate half of what its first child says of the row,
+    less what its second child does.
     """
     if not is_kind(coder, MovingTree):
         return None

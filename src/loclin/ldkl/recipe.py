@@ -47,8 +47,8 @@ class LDKLRecipe(Recipe):
         check_number("eta0", self.eta0, low=0, open_low=True)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they
-        do.
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
         """
         return None
 

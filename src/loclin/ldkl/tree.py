@@ -93,8 +93,8 @@ def nodes_of(c: Floats) -> int:
 
 
 class LearnedTree(LearnedOutputs):
-    """Gates and features on their way: the gates of the inner nodes, then the features of
-    all.
+    """Gates and features on their way:
+    the gates of the inner nodes, then the features of all.
 
     `n_soft` rows from its start, paths are hard.
     """
@@ -143,8 +143,8 @@ class LearnedTree(LearnedOutputs):
 def starting_tree(
     X: Matrix, depth: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return gates and features along differences of two rows, the gates halving their
-    rows.
+    """Return gates and features along differences of two rows,
+    the gates halving their rows.
 
     The answers of a node have a deviation of 1 over the rows that reach it. Equal rows
     have no differences: directions are drawn.
@@ -167,8 +167,8 @@ def starting_tree(
 
 
 def along_two_rows(rows: Matrix, rng: np.random.Generator) -> tuple[Floats, float]:
-    """Return a direction, with which rows have a deviation of 1, and what halves them; or
-    zeros.
+    """Return a direction, with which rows have a deviation of 1,
+    and what halves them; or zeros.
 
     No row is where they are halved, unless several are: rounding must not tell its side.
     """

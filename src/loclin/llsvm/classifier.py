@@ -1,5 +1,5 @@
-"""LL-SVM: locally linear SVMs over any coding (Ladicky and Torr, 2011; Zhang et al.,
-2011).
+"""LL-SVM: locally linear SVMs over any coding
+(Ladicky and Torr, 2011; Zhang et al., 2011).
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ class LLSVMRecipe(Recipe):
             )
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they
-        do.
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
         """
         if self.solver == "sgd":
             return None
@@ -98,8 +98,8 @@ class LLSVMRecipe(Recipe):
         )
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
-        """Return short fits over the anchors of all rows, or of enough: they know no
-        labels.
+        """Return short fits over the anchors of all rows, or of enough:
+        they know no labels.
         """
         trial = DUAL_TRIAL if self.solver == "dual_cd" else Trial({}, longer=2)
         if self.coding is not None:

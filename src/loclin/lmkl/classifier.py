@@ -1,5 +1,5 @@
-"""L-MKL with linear kernels: localized multiple kernel learning (Gönen and Alpaydin,
-2008).
+"""L-MKL with linear kernels:
+localized multiple kernel learning (Gönen and Alpaydin, 2008).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from loclin.lmkl.recipe import LMKLRecipe
 
 
 class LMKLClassifier(LocallyLinearClassifier):
-    """Take this for a few linear models that pass smoothly into one another: localized
-    MKL.
+    """Take this for a few linear models that pass smoothly
+    into one another: localized MKL.
 
     What matters most is `n_models`, `alpha` and `pieces`. This is localized multiple
     kernel learning with linear kernels. A score is a sum of m linear models, weighed by

@@ -52,8 +52,8 @@ Kernel = str | Callable[[Any, Any], Any]
 
 
 class KernelLMKLClassifier(Scored, BaseEstimator):
-    """Take this for several kernels, each where it is best, on a few thousand rows:
-    localized MKL.
+    """Take this for several kernels, each where it is best,
+    on a few thousand rows: localized MKL.
 
     What matters most is `kernels`, `alpha` and `gate_lr`. A score is that of an SVM on
     the kernels k_m, combined by the softmax of learned linear gates:
@@ -271,8 +271,8 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
     def _learn(
         self, rows: Rows, kernels: list[Floats], rng: np.random.RandomState
     ) -> tuple[Floats, SVMs]:
-        """Return the gates' weights, (1 + d, n_kernels), and the SVMs on the combined
-        kernel.
+        """Return the gates' weights, (1 + d, n_kernels),
+        and the SVMs on the combined kernel.
         """
         Z, unit = add_dummy_feature(rows.X), 1 / np.sqrt(1 + mean_squared_norm(rows.X))
         V = unit * rng.normal(size=(Z.shape[1], len(kernels)))
@@ -378,8 +378,8 @@ class SVMs(NamedTuple):
     done: bool  # to the tolerance
 
     def scores(self, kernels: list[Floats], gates: Floats, own: Floats) -> Floats:
-        """Return the scores of rows, by kernels with the SVMs' rows, and the gates of
-        both.
+        """Return the scores of rows,
+        by kernels with the SVMs' rows, and the gates of both.
         """
         by_kernel = (
             gate[:, None] * (kernel @ (of_own[:, None] * self.dual))
@@ -395,8 +395,8 @@ def bounds_of(weights: Floats, alpha: float) -> Floats:
 
 
 def most_steps(n: int) -> int:
-    """Return the most steps of an SVM's solver: where alpha is small it may go on for
-    hours.
+    """Return the most steps of an SVM's solver:
+    where alpha is small it may go on for hours.
     """
     return max(100_000, 100 * n)
 

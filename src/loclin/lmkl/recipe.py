@@ -52,8 +52,8 @@ class LMKLRecipe(Recipe):
         check_number("eta0", self.eta0, low=0, open_low=True)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they
-        do.
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
         """
         if self.solver == "sgd":
             return None
@@ -95,8 +95,8 @@ class LMKLRecipe(Recipe):
     def _gates(
         self, rows: Rows, rng: np.random.Generator, before: Before | None
     ) -> LearnedGates:
-        """Return the gates of the fit before, or those of soft assignment to centres
-        of k-means.
+        """Return the gates of the fit before,
+        or those of soft assignment to centres of k-means.
         """
         X, rate = rows.X, float(self.gate_lr / np.sqrt(1 + mean_squared_norm(rows.X)))
         if before is not None:

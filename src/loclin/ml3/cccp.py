@@ -81,8 +81,8 @@ class CCCPSettings(NamedTuple):
 def random_codes(
     rng: np.random.Generator, n: int, m: int, p: float, dtype: Any
 ) -> Floats:
-    """Draw `n` codes on the positive part of the p-norm sphere: uniform entries,
-    normalised.
+    """Draw `n` codes on the positive part of the p-norm sphere:
+    uniform entries, normalised.
     """
     return onto_sphere(rng.random((n, m), dtype=dtype), p)
 
@@ -99,8 +99,8 @@ def onto_sphere(codes: Floats, p: float) -> Floats:
 
 
 def rows_by_class(y: Labels, n_classes: int) -> tuple[Labels, Labels]:
-    """Return the rows class by class, and where each class starts (and the last one
-    ends).
+    """Return the rows class by class,
+    and where each class starts (and the last one ends).
     """
     # sorted by their digits, in linear time
     narrow = y.astype(np.min_scalar_type(n_classes))

@@ -1,5 +1,5 @@
-"""ML3: multiclass latent locally linear support vector machine (Fornoni, Caputo,
-Orabona 2013).
+"""ML3: multiclass latent locally linear support vector machine
+(Fornoni, Caputo, Orabona 2013).
 """
 
 from __future__ import annotations

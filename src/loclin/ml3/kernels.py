@@ -31,8 +31,8 @@ from loclin.engine.rows import (
 
 @inner
 def _code_to_freeze(row, total, first, q, revive, code):
-    """Write the maximising code of a class whose responses begin at `first`; see
-    `freeze_codes`.
+    """Write the maximising code of a class whose responses begin
+    at `first`; see `freeze_codes`.
     """
     m = code.shape[0]
     norm = pooled_norm(total, row, first, m, q)
@@ -43,8 +43,8 @@ def _code_to_freeze(row, total, first, q, revive, code):
 
 @jit
 def freeze_codes(X, order, class_starts, W, b, q, block, revive, codes):
-    """Write the maximising code of every row's true class (equation 11), at the weights
-    given.
+    """Write the maximising code of every row's true class (equation 11),
+    at the weights given.
 
     Where no response of the true class is positive, the maximiser is zero and the row can
     never pull its class back. With `revive` such a row is given to the class's strongest
@@ -94,8 +94,8 @@ def _dot_code(code, row, first):
 
 @inner
 def _rival(row, sums, code, n_classes, q, label, start):
-    """Strongest wrong class and its score; in the starting pass every class has the
-    row's code.
+    """Strongest wrong class and its score;
+    in the starting pass every class has the row's code.
     """
     m = code.shape[0]
     if not start:
@@ -127,8 +127,8 @@ class PassSettings(NamedTuple):
 
 
 class Updates(NamedTuple):
-    """Rank-one updates of a batch: entry 2e is of a row's true class, 2e + 1 of its
-    rival.
+    """Rank-one updates of a batch:
+    entry 2e is of a row's true class, 2e + 1 of its rival.
     """
 
     rows: NDArray  # shape: (2 batch,), places in the batch
@@ -239,8 +239,8 @@ def _norm(W, scale, b, with_intercept):
 
 @jit
 def cccp_pass(X, y, row_weights, order, codes, weights, sums, progress, settings):
-    """One pass of stochastic gradient descent over the rows in `order` (Algorithm 2), in
-    place.
+    """One pass of stochastic gradient descent over the rows in
+    `order` (Algorithm 2), in place.
 
     A batch is scored by one product; then its rows take the steps s = t + 1, t + 2, ...
     of size 1 / (alpha s); `iterates` has the bookkeeping. With batches of one row this is

@@ -61,8 +61,8 @@ class ML3Recipe(Recipe):
         check_flag("penalize_intercept", self.penalize_intercept)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they
-        do.
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
         """
         return None
 

@@ -1,5 +1,5 @@
-"""Whether the words of a model fit together, so that a reader never reads beside an
-array.
+"""Whether the words of a model fit together,
+so that a reader never reads beside an array.
 """
 
 from __future__ import annotations
@@ -278,8 +278,8 @@ def _check_nearest(coder: NearestAnchors, m: int, d: int) -> None:
 def _check_array(
     name: str, value: Any, *shapes: tuple[int, ...], kinds: str = "f"
 ) -> None:
-    """Raise where a value is no array of one of the shapes, or has numbers that are not
-    finite.
+    """Raise where a value is no array of one of the shapes,
+    or has numbers that are not finite.
 
     Rows of codes may be CSR.
     """

@@ -20,8 +20,8 @@ _BLOCK_ROWS = 256  # rows that are scored at once
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What a fitted classifier computes, without the classifier: arrays, numbers and
-    words.
+    """What a fitted classifier computes, without the classifier:
+    arrays, numbers and words.
 
     Each term says its scores; with one scorer the decision is that of the second class,
     with two scorers of two classes the second less the first; the decisions of all terms,
@@ -62,8 +62,8 @@ class Description:
         check_whole(self)
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """Scores of the rows: (n,) for two classes (positive for the second), else
-        (n, c).
+        """Scores of the rows: (n,) for two classes
+        (positive for the second), else (n, c).
 
         Parameters
         ----------
@@ -110,8 +110,8 @@ class Description:
         return sharp * (1 - self.smoothing) + self.smoothing / len(self.classes)
 
     def local_model(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Return the linear model that acts at each row, of the features as they are
-        given.
+        """Return the linear model that acts at each row,
+        of the features as they are given.
 
         Parameters
         ----------

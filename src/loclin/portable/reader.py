@@ -1,5 +1,5 @@
-"""The scores of a description, read in plain NumPy: what all other readers are held
-against.
+"""The scores of a description, read in plain NumPy:
+what all other readers are held against.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def with_pieces(X: Array, pieces: Pieces) -> Array:
 
 
 def without_pieces(coef: Array, X: Array, pieces: Pieces) -> tuple[Array, Array]:
-    """Return linear functions of rows with pieces as those of the rows, by the chain
-    rule.
+    """Return linear functions of rows with pieces as those
+    of the rows, by the chain rule.
 
     At a knot it is the slope on the side of larger values.
 
@@ -226,8 +226,8 @@ def said_by_leaves(term: Term, coder: Leaves, X: Array) -> Array:
 
 
 def local_models(term: Term, rows: Array) -> tuple[Array, Array]:
-    """Return the linear model of each row and scorer, (n, s, d) and (n, s), of the
-    rows given.
+    """Return the linear model of each row and scorer,
+    (n, s, d) and (n, s), of the rows given.
     """
     X, (s, m) = seen_by(term, rows), term.intercept.shape
     if isinstance(term.coder, Leaves) and term.coef is None:

@@ -1,5 +1,5 @@
-"""What a fitted model computes, in values: how codes come from a row, and the models they
-combine.
+"""What a fitted model computes, in values:
+how codes come from a row, and the models they combine.
 
 Every classifier here has scores ``sum_j code_j(x) (w_j . x + b_j) + bias``. A `Term`
 holds such a sum, and its coder says how the codes come from the row; a description
@@ -82,8 +82,8 @@ class NearestAnchors:
 
 @dataclass(frozen=True, eq=False)
 class TreePath:
-    """A binary tree: the nodes on the row's path have the tanh of a linear function,
-    others 0.
+    """A binary tree: the nodes on the row's path have the tanh
+    of a linear function, others 0.
 
     Outputs ``u = coef x + intercept`` are those of g inner nodes, which tell the way,
     then those of all m = 2 g + 1 nodes, whose tanh are the codes. From the root 0, inner
@@ -101,8 +101,8 @@ class TreePath:
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Trees that ask one feature at a time: in each of t trees the row's leaf has 1,
-    others 0.
+    """Trees that ask one feature at a time:
+    in each of t trees the row's leaf has 1, others 0.
 
     From inner node k a row goes to ``children[k, 0]`` where
     ``x_feature[k] <= threshold[k]``, else to ``children[k, 1]``. Inner nodes are numbered
@@ -149,8 +149,8 @@ class Pooling:
 
 @dataclass(frozen=True, eq=False)
 class TangentCodes:
-    """Each anchor's weight, and the row's coordinates along its tangents times the
-    weight.
+    """Each anchor's weight, and the row's coordinates along
+    its tangents times the weight.
 
     Anchor by anchor there are 1 + t codes: ``scale * weight``, then
     ``weight * T (x - anchor)``.

@@ -63,8 +63,8 @@ class AnchoredModels(DescentModels, Predictor):
         return None
 
     def assignments(self, root: Floats | None = None) -> tuple[NearestAnchors, ...]:
-        """Say the soft assignment of each scorer, by its anchors; one where they share
-        these.
+        """Say the soft assignment of each scorer, by its anchors;
+        one where they share these.
         """
         anchors = LinearMap(root=root).of_field(self.anchors, -1)
         by_scorer = anchors.reshape(-1, *anchors.shape[-2:])
@@ -138,8 +138,8 @@ class LearnedAnchors(LearnedCoder):
         return None
 
     def learned(self) -> list[Part]:
-        """Return the anchors and their bandwidth, and the sums of their squared
-        gradients.
+        """Return the anchors and their bandwidth,
+        and the sums of their squared gradients.
         """
         return [
             Part("anchors", self.V, power=-1),
@@ -214,8 +214,8 @@ class LearnedAnchors(LearnedCoder):
         self.sum_log_bandwidth = np.zeros(1)
 
     def current(self, n_averaged: float) -> tuple[Floats, ...]:
-        """Mean of anchors and of the bandwidth's logarithm since averaging began, or
-        the last.
+        """Mean of anchors and of the bandwidth's logarithm since
+        averaging began, or the last.
         """
         steps = n_averaged
         V = self.sum_V / self.V.dtype.type(steps) if steps else self.V.copy()

@@ -1,5 +1,5 @@
-"""LLC-SAPL: locally linear classifiers with supervised anchor point learning (Mao et
-al., 2015).
+"""LLC-SAPL: locally linear classifiers with supervised anchor
+point learning (Mao et al., 2015).
 """
 
 from __future__ import annotations

@@ -230,8 +230,8 @@ def _move_anchors(coder, rows, slopes, responses):
 
 @inner
 def _least_history(anchors):
-    """History below which an anchor rests: AdaGrad's first step is long, whatever it
-    follows.
+    """History below which an anchor rests:
+    AdaGrad's first step is long, whatever it follows.
     """
     return _NOISE * anchors.history[: anchors.squares.shape[0]].mean()
 
@@ -273,8 +273,8 @@ def _fold(anchors, j):
 
 @inner
 def _stretch_by_feature(anchors):
-    """Stretch anchors of sparse rows, which multiplies their scales out, and their
-    counts.
+    """Stretch anchors of sparse rows,
+    which multiplies their scales out, and their counts.
     """
     V, sums, scales, counts = anchors.V, anchors.sums, anchors.scales, anchors.counts
     anchors.lengths[:] = 0

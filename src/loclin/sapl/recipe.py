@@ -85,8 +85,8 @@ class SAPLRecipe(Recipe):
         check_flag("penalize_intercept", self.penalize_intercept)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they
-        do.
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
         """
         if self.n_anchors != "auto":
             return None
@@ -95,8 +95,8 @@ class SAPLRecipe(Recipe):
         )
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
-        """Return short fits from the anchors of all rows, or of enough: they know no
-        labels.
+        """Return short fits from the anchors of all rows, or of enough:
+        they know no labels.
         """
         changes: dict[str, Any] = {"n_anchors": None} if self.n_anchors == "auto" else {}
         if (
@@ -178,8 +178,8 @@ class SAPLRecipe(Recipe):
         return solvers
 
     def _rates(self, rows: Rows | None) -> tuple[float, float]:
-        """Return the steps of the logarithms of bandwidth and stretches; a stream
-        gives no rows.
+        """Return the steps of the logarithms of bandwidth and stretches;
+        a stream gives no rows.
         """
         many = rows is not None and len(rows.y) > _MANY
         learns = self.bandwidth == "learned" or (self.bandwidth == "auto" and many)

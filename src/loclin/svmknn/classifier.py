@@ -262,8 +262,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
 
     @snapshot
     def neighbors(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Return the training rows, as places in `X_`, that the SVM of each row is
-        learned from.
+        """Return the training rows, as places in `X_`,
+        that the SVM of each row is learned from.
 
         Parameters
         ----------
@@ -277,8 +277,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         return self._nearest(self._validate_new(X), self.n_neighbors_)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickles: the search for neighbours is built anew from
-        the rows.
+        """Return the state for pickles:
+        the search for neighbours is built anew from the rows.
         """
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_index"}
@@ -371,8 +371,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         )
 
     def _limits(self, K: Floats, sets: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """Return the limits of the dual variables, (n_sets, s, k), and intercepts of one
-        label.
+        """Return the limits of the dual variables,
+        (n_sets, s, k), and intercepts of one label.
 
         Those are NaN where no row is of the class.
         """
@@ -411,8 +411,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
 def centred_products(
     X: Matrix, sets: NDArray[np.intp], asked: Matrix, own: NDArray[np.intp]
 ) -> tuple[Floats, Floats]:
-    """Products of the rows of each set, (n_sets, k, k), and of rows with their own set,
-    (n, k).
+    """Products of the rows of each set, (n_sets, k, k),
+    and of rows with their own set, (n, k).
 
     The first row of a set is the origin.
     """
@@ -447,8 +447,8 @@ def within(dtype: DTypeLike, values: Floats) -> Floats:
 
 
 def without(nearest: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the neighbours less the row itself, or less the last where it is not
-    among them.
+    """Return the neighbours less the row itself,
+    or less the last where it is not among them.
     """
     own = nearest == rows[:, None]
     own[~own.any(axis=1), -1] = True

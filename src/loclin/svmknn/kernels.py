@@ -23,8 +23,8 @@ MOST_STEPS = 100_000
 
 @inner
 def worst_pair(K, limits, dual, slopes):
-    """Return the pair whose move gains most, and what the slopes allow the intercept to
-    be.
+    """Return the pair whose move gains most,
+    and what the slopes allow the intercept to be.
 
     The first, which rises, is the worst violator; the second, which falls, follows from
     it (Fan et al., Working set selection using second order information, 2005). -1 where
@@ -54,8 +54,8 @@ def curve_of(K, i, j):
 
 @inner
 def moved(dual, step, limit):
-    """Return a dual variable after a step, at its limit where only rounding keeps it
-    from there.
+    """Return a dual variable after a step,
+    at its limit where only rounding keeps it from there.
     """
     new = dual + step
     return limit if abs(limit - new) <= 1e-12 * max(abs(limit), abs(dual)) else new

@@ -11,8 +11,8 @@ from sklearn.utils import check_array
 
 
 def dictionary_to_use(given: Any, X: Any) -> NDArray[np.floating] | None:
-    """Return the dictionary given by an array or a fitted model, in a copy, atom by atom
-    in memory.
+    """Return the dictionary given by an array or a fitted model,
+    in a copy, atom by atom in memory.
 
     None where none is given.
 

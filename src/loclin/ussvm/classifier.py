@@ -1,5 +1,5 @@
-"""US-SVM: linear classifiers as sparse codes over a learned dictionary (Lyu et al.,
-2015).
+"""US-SVM: linear classifiers as sparse codes over a learned
+dictionary (Lyu et al., 2015).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _FEWEST_ATOMS, _MOST_ATOMS = 10, 100
 class USSVMClassifier(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocallyLinearClassifier
 ):
-    """Take this for many classes, new ones in milliseconds, or several labels a row:
-    US-SVM.
+    """Take this for many classes, new ones in milliseconds,
+    or several labels a row: US-SVM.
 
     Linear classifiers are sparse codes over a dictionary that they share. What matters
     most is `n_atoms`, `beta` and `n_nonzero`. The weights of class y are ``w_y = D z_y``:
@@ -507,8 +507,8 @@ class USSVMClassifier(
 
     @snapshot
     def atom_usage(self) -> NDArray[np.intp]:
-        """Count the scorers that use each atom: an attribute is shared by several
-        classes.
+        """Count the scorers that use each atom:
+        an attribute is shared by several classes.
 
         Returns
         -------

@@ -1,5 +1,5 @@
-"""Codes of classes over a fixed dictionary: problem 3 of US-SVM, by an interior-point
-method.
+"""Codes of classes over a fixed dictionary:
+problem 3 of US-SVM, by an interior-point method.
 
 Minimises, for each scorer, over its code ``z`` (A,) and its intercept ``b``,
 
@@ -149,8 +149,8 @@ class Iterate(NamedTuple):
         )
 
     def reach(self, step: Iterate) -> float:
-        """Longest part of a step, at most 1e300, after which no variable of a pair is
-        negative.
+        """Longest part of a step, at most 1e300,
+        after which no variable of a pair is negative.
         """
         rates = [
             float(np.max(-change / value, initial=0.0))
@@ -341,8 +341,8 @@ class CodeProblem(Problem):
             self.running_objective = self.objective
 
     def _with_zeros(self, correlations: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the code with a zero where a proximal gradient step sets a
-        coefficient to zero.
+        """Return the code with a zero where a proximal gradient
+        step sets a coefficient to zero.
         """
         z = self.point.x[:-1].copy()
         if len(self.sigma):
@@ -354,8 +354,8 @@ class CodeProblem(Problem):
 
 
 class NewtonSystem:
-    """Newton's equations of the KKT conditions of a `CodeProblem`, factorised at its
-    point.
+    """Newton's equations of the KKT conditions of a `CodeProblem`,
+    factorised at its point.
 
     With multipliers a of ``s >= 0``, c of ``xi >= 0`` and v of ``u >= 0``, and the
     gradient of the smooth terms of the Lagrangian ``g = Q x - P'Y a``, the KKT conditions

@@ -48,8 +48,8 @@ class SquaredGradients:
 
     @classmethod
     def zeros(cls, n_scorers: int, n_atoms: int, dtype: np.dtype) -> Self:
-        """Return sums of no gradients: not quite zero, so that zero can be divided by
-        them.
+        """Return sums of no gradients:
+        not quite zero, so that zero can be divided by them.
         """
         tiny = np.finfo(dtype).tiny
         return cls(
@@ -221,8 +221,8 @@ class DictionaryDescent:
     def _step(
         self, batch: Batch, scaled: ScaledAtoms | None, frozen: bool
     ) -> NDArray[np.floating]:
-        """Take the step of a batch, unless frozen; return the summed losses of every
-        scorer.
+        """Take the step of a batch, unless frozen;
+        return the summed losses of every scorer.
         """
         codes = self.codes
         squares = self.squared_gradients
@@ -254,8 +254,8 @@ class DictionaryDescent:
     def _losses(
         self, P: NDArray[np.floating], codes: NDArray[np.floating], batch: Batch
     ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Losses, (n, s), and their mean's slopes by the scores: the negative of
-        equation 8.
+        """Losses, (n, s), and their mean's slopes by the scores:
+        the negative of equation 8.
         """
         margins = P @ codes.T
         margins += self.intercept
@@ -294,8 +294,8 @@ class DictionaryDescent:
     def _step_codes(
         self, gradient: NDArray[np.floating], intercept_gradient: NDArray[np.floating]
     ) -> None:
-        """Step down the gradient and shrink both parts of the codes; keep these
-        nonnegative.
+        """Step down the gradient and shrink both parts of the codes;
+        keep these nonnegative.
         """
         step = np.sqrt(self.squared_gradients.codes)
         np.divide(self.code_lr / self.unit, step, out=step)

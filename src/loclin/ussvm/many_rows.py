@@ -79,8 +79,8 @@ class ManyRowsProblem(Problem):
         D: NDArray[np.floating],
         kept: NDArray[np.intp] | None = None,
     ) -> Self:
-        """Return the problem of the same rows with another penalty; it begins with
-        this subset.
+        """Return the problem of the same rows with another penalty;
+        it begins with this subset.
         """
         P = self.P if kept is None else self.P[:, kept]
         Q = penalty.quadratic(D)

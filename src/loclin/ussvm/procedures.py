@@ -84,8 +84,8 @@ def beta_of(beta: float | str, factor: float, unit: float, n_samples: int) -> fl
 
 
 class CodesFit(Procedure):
-    """Problem 3 of all scorers side by side: an iteration is one step of every unsolved
-    one.
+    """Problem 3 of all scorers side by side:
+    an iteration is one step of every unsolved one.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ class CodesFit(Procedure):
         return max(problem.relative_gap for problem in self.problems)
 
     def iterate(self, *, average: bool) -> float:
-        """Take a step of every problem that is not solved; return the sum of the
-        objectives.
+        """Take a step of every problem that is not solved;
+        return the sum of the objectives.
         """
         tol = self.solver.tol
         for problem in self.problems:
@@ -134,8 +134,8 @@ class CodesFit(Procedure):
         return float(sum(problem.running_objective for problem in self.problems))
 
     def result(self, *, final: bool = False) -> SolvedSharedAtoms:
-        """Return the codes as they stand; if final, few nonzeros where these are asked
-        for.
+        """Return the codes as they stand;
+        if final, few nonzeros where these are asked for.
         """
         if final and self.solver.n_nonzero is not None:
             codes = self.solver.solve(self.problems, self.D)
@@ -296,8 +296,8 @@ class DescentStream(StreamProcedure):
 
 
 def model_of(descent: DictionaryDescent, n_nonzero: int | None = None) -> SharedAtoms:
-    """Return the model of a descent as it stands, with the largest coefficients of its
-    codes.
+    """Return the model of a descent as it stands,
+    with the largest coefficients of its codes.
     """
     dictionary = descent.mean_atoms.T
     codes = descent.codes

@@ -71,8 +71,8 @@ class USSVMRecipe(Recipe):
             raise ValueError("alpha=0 and beta=0 leave no penalty. Raise one of the two.")
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they
-        do.
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
         """
         return None
 
@@ -117,8 +117,8 @@ class USSVMRecipe(Recipe):
         )
 
     def code_solver(self, unit: float, n_samples: int) -> CodeSolver:
-        """Return what solves problem 3, where precomputed features have that root mean
-        square.
+        """Return what solves problem 3,
+        where precomputed features have that root mean square.
         """
         penalty = self._penalty(unit, n_samples)
         return CodeSolver(penalty, float(self.positive_weight), self.n_nonzero, self.tol)

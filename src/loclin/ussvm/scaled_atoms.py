@@ -1,5 +1,5 @@
-"""Atoms of US-SVM during a pass over sparse rows, at the cost of the columns of each
-batch.
+"""Atoms of US-SVM during a pass over sparse rows,
+at the cost of the columns of each batch.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from loclin.engine.rows import SMALLEST_SCALE
 
 
 class ScaledAtoms:
-    """Atoms as ``scale_a * V[:, a]``, so that a step touches only the columns of its
-    rows.
+    """Atoms as ``scale_a * V[:, a]``,
+    so that a step touches only the columns of its rows.
 
     Their sum after every batch is kept as ``c_a * V[:, a] - lag[:, a]``, c being the sum
     of the scales: a step u of V is missing from the iterates before it, so the lag grows
@@ -40,8 +40,8 @@ class ScaledAtoms:
         self.place = np.empty(len(self.V), np.intp)
 
     def _multiply_out(self) -> None:
-        """Let V be the atoms, and add the sum of those before; c would else grow
-        without bounds.
+        """Let V be the atoms, and add the sum of those before;
+        c would else grow without bounds.
         """
         if self.average:
             self.sum += self.V * self.c.astype(self.V.dtype) - self.lag
@@ -52,8 +52,8 @@ class ScaledAtoms:
         self.squared_norms = np.einsum("da,da->a", self.V, self.V, dtype=np.float64)
 
     def finish(self) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return the atoms, (A, d), and the sum of the atoms after every batch, if it
-        was kept.
+        """Return the atoms, (A, d), and the sum of the atoms
+        after every batch, if it was kept.
         """
         self._multiply_out()
         return np.ascontiguousarray(self.V.T), self.sum.T
@@ -76,8 +76,8 @@ class ScaledAtoms:
         return columns, np.ascontiguousarray(compact.T @ slopes)
 
     def step(self, columns: NDArray[np.intp], step: NDArray[np.floating]) -> None:
-        """Subtract a step (n_columns, A) from the atoms, and take them back to the
-        unit ball.
+        """Subtract a step (n_columns, A) from the atoms,
+        and take them back to the unit ball.
         """
         dtype = self.V.dtype
         step = step / self.scale.astype(dtype)

@@ -1,5 +1,5 @@
-"""Codes of all scorers over a dictionary: problem 3 of each, then the few nonzeros
-asked for.
+"""Codes of all scorers over a dictionary:
+problem 3 of each, then the few nonzeros asked for.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def pruned(
     penalty: Penalty,
     tol: float,
 ) -> tuple[NDArray[np.float64], float]:
-    """Keep the largest coefficients of a solved problem, and fit these again with
-    ``beta = 0``.
+    """Keep the largest coefficients of a solved problem,
+    and fit these again with ``beta = 0``.
 
     The fewer coefficients are to stay, the less does a code of many tell which. So beta
     is doubled first, until at most twice as many are left. A coefficient counts as much
@@ -175,8 +175,8 @@ def pruned(
 def largest(
     codes: NDArray[np.floating], D: NDArray[np.floating], n_nonzero: int
 ) -> NDArray[np.floating]:
-    """Keep the largest coefficients of each code (s, A), by their length in the space
-    of `X`.
+    """Keep the largest coefficients of each code (s, A),
+    by their length in the space of `X`.
     """
     codes = codes.copy()
     smallest = np.argsort(-_lengths(codes, D), axis=1, kind="stable")[:, n_nonzero:]
