@@ -260,7 +260,7 @@ def test_many_pieces_are_those_of_the_values():
 def test_predictions_of_many_rows_take_blocks(monkeypatch):
     model = clone(MODELS["sapl"]).fit(X, Y)
     scores, labels = model.decision_function(X), model.predict(X)
-    monkeypatch.setattr("loclin.fitting.scored._BLOCK", 100)
+    monkeypatch.setattr("loclin.fitting.scored._BLOCK_NUMBERS", 100)
     np.testing.assert_allclose(model.decision_function(X), scores, rtol=1e-12)
     np.testing.assert_array_equal(model.predict(X), labels)
 

@@ -153,7 +153,7 @@ def test_rows_with_the_same_neighbours_share_an_svm(sine, monkeypatch):
     scores = model.decision_function(many)
     assert solved == [5]
     np.testing.assert_array_equal(scores[:5], scores[10:])
-    monkeypatch.setattr(classifier, "_BLOCK", 4)
+    monkeypatch.setattr(classifier, "_BLOCK_ROWS", 4)
     np.testing.assert_array_equal(model.decision_function(many), scores)
 
 

@@ -159,7 +159,9 @@ def case_risk(case, D, Z):
 
 @each(alpha=[0.0, 0.2], variant=VARIANTS, n_classes=[2, 3], kind=KINDS, batch=[1, 3])
 def test_algorithm_1(alpha, variant, n_classes, kind, batch, monkeypatch):
-    monkeypatch.setattr(ussvm, "_FEW", 99.0 if batch == 1 else 0.0)  # steps of the batch's columns
+    monkeypatch.setattr(
+        ussvm, "_FEW_NONZEROS", 99.0 if batch == 1 else 0.0
+    )  # steps of the batch's columns
     rho = 1.0 if kind is np.asarray else 3.0
     case = Problem(alpha, variant, n_classes, kind, batch, positive_weight=rho)
     plain, ours, rng = PlainUSSVM(case), np.random.default_rng(7), np.random.default_rng(7)

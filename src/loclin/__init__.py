@@ -1,7 +1,7 @@
 """Locally linear classifiers with a scikit-learn interface.
 
-Every model here scores a class as a sum of linear models weighted by a code of the sample:
-``score_y(x) = sum_j code_yj(x) * (w_yj . x + b_yj) + b_y``.
+Every model here scores a class as a sum of linear models weighted by a code of the
+sample: ``score_y(x) = sum_j code_yj(x) * (w_yj . x + b_yj) + b_y``.
 """
 
 from loclin import _models

@@ -1,6 +1,7 @@
 """The models of the package, in one list: what goes through all models goes by it.
 
-Files, `warmup`, the command line and the tests do. A new model is a folder, and two lines here.
+Files, `warmup`, the command line and the tests do. A new model is a folder, and two lines
+here.
 """
 
 from loclin.csvm import CSVMClassifier

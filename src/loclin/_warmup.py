@@ -16,18 +16,21 @@ from loclin.llsvm import LLSVMClassifier
 
 
 def warmup(
-    *classifiers: Any, dtype: DTypeLike = np.float64, layouts: tuple[str, ...] = ("dense",)
+    *classifiers: Any,
+    dtype: DTypeLike = np.float64,
+    layouts: tuple[str, ...] = ("dense",),
 ) -> None:
-    """Compile what classifiers need, so that the first fit and the first prediction do not wait.
+    """Compile what classifiers need,
+    so that the first fit and the first prediction do not wait.
 
-    Compiled code is kept on disk (in the package's folder, or where NUMBA_CACHE_DIR says), so once
-    after an installation is enough: in the recipe of a container, say.
+    Compiled code is kept on disk (in the package's folder, or where NUMBA_CACHE_DIR
+    says), so once after an installation is enough: in the recipe of a container, say.
 
     Parameters
     ----------
     *classifiers : classifiers
-        Unfitted classifiers of this package; not changed. None stands for all, with default
-        settings, and so for the kinds of `LocallyLinearEnsemble`.
+        Unfitted classifiers of this package; not changed. None stands for all, with
+        default settings, and so for the kinds of `LocallyLinearEnsemble`.
     dtype : {float64, float32}, default=float64
         Of the features to come.
     layouts : tuple of {"dense", "sparse"}, default=("dense",)
@@ -53,7 +56,8 @@ def warmup(
     for kind in kinds:
         few = {"max_iter": 2} if "max_iter" in kind.get_params() else {}
         for layout in layouts:
-            for n_classes, n_features in ((2, 4), (3, 4), (3, 200)):  # large models: other loops
+            # large models: other loops
+            for n_classes, n_features in ((2, 4), (3, 4), (3, 200)):
                 rows = forms[layout](X[:, :n_features])
                 y = np.digitize(X[:, 0], np.arange(1, n_classes) - n_classes / 2)
                 with quiet():  # of rows that are not to be learned

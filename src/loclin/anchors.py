@@ -1,8 +1,9 @@
 """Where anchors and anchor planes come from, and which anchors are nearest.
 
-`make_anchors` gives the anchors of a coding, (n_anchors, n_features): by k-means over all rows or
-over those of each class, drawn from the rows, or as the user gave them. `nearest_anchors` finds the
-nearest of them, and `anchor_planes` the planes of orthogonal coordinate coding.
+`make_anchors` gives the anchors of a coding, (n_anchors, n_features): by k-means over all
+rows or over those of each class, drawn from the rows, or as the user gave them.
+`nearest_anchors` finds the nearest of them, and `anchor_planes` the planes of orthogonal
+coordinate coding.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import svds
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import (
+    check_array,
+    check_consistent_length,
+    check_random_state,
+    column_or_1d,
+)
 
 from loclin.engine.data import Floats, Matrix, distinct_rows, is_sparse
 from loclin.engine.neighbors import nearest_of_checked
@@ -37,7 +43,8 @@ Data: TypeAlias = ArrayLike | csr_matrix
 RandomState: TypeAlias = int | np.random.RandomState | None
 
 _SOURCES = ("kmeans", "kmeans_per_class", "random")
-_KMEANS_ROWS = 20_000  # beyond, k-means on mini-batches: a few passes instead of a hundred
+# beyond, k-means on mini-batches: a few passes instead of a hundred
+_KMEANS_ROWS = 20_000
 _SMALL_SIDE = 3000  # up to here a sparse matrix gets all its singular vectors
 _BANDWIDTH_ROWS = 10_000  # evenly spaced; a median needs no more
 _FLOATS = (np.float64, np.float32)
@@ -48,7 +55,9 @@ def check_anchors(name: str, how: str | ArrayLike) -> None:
     if how is None or isinstance(how, str):
         hint = ", or give an array of shape (n_anchors, n_features)"
         if how not in _SOURCES:
-            raise ValueError(f"{name}={how!r} is not valid; use one of {sorted(_SOURCES)}{hint}.")
+            raise ValueError(
+                f"{name}={how!r} is not valid; use one of {sorted(_SOURCES)}{hint}."
+            )
 
 
 def clipped(name: str, value: int, limit: int, reason: str) -> int:
@@ -76,8 +85,8 @@ def make_anchors(
         How many; the papers' number. Not used where `how` is an array.
     how : {"kmeans", "kmeans_per_class", "random"} or array-like of shape (n_anchors, n_features), \
             default="kmeans"
-        Centres of k-means over all rows or over those of each class, distinct rows at random, or
-        these anchors (copied).
+        Centres of k-means over all rows or over those of each class, distinct rows at
+        random, or these anchors (copied).
     random_state : int, RandomState instance or None, default=None
         Seed of k-means and of the draw.
     y : array-like of shape (n_samples,) or None, default=None
@@ -86,8 +95,8 @@ def make_anchors(
     Returns
     -------
     anchors : ndarray of shape (n_anchors, n_features)
-        Dense, float32 if X is, else float64. Fewer than asked for, with one warning that says the
-        number, where X has fewer distinct rows.
+        Dense, float32 if X is, else float64. Fewer than asked for, with one warning that
+        says the number, where X has fewer distinct rows.
 
     Raises
     ------
@@ -118,7 +127,12 @@ def kmeans_anchors(X: Data, n_anchors: int, random_state: RandomState = None) ->
     _check_number_of_anchors(n_anchors)
     rows = _checked(X)
     centres = distinct_centres(rows, min(n_anchors, rows.shape[0]), random_state)
-    clipped("n_anchors", n_anchors, len(centres), f"X has only {len(centres)} distinct clusters")
+    clipped(
+        "n_anchors",
+        n_anchors,
+        len(centres),
+        f"X has only {len(centres)} distinct clusters",
+    )
     return centres
 
 
@@ -131,11 +145,15 @@ def distinct_centres(X: Matrix, wanted: int, random_state: RandomState) -> Float
         model = KMeans(wanted, n_init=1, random_state=random_state)
     else:
         batch = max(2048, 4 * wanted)
-        model = MiniBatchKMeans(wanted, n_init=1, batch_size=batch, random_state=random_state)
+        model = MiniBatchKMeans(
+            wanted, n_init=1, batch_size=batch, random_state=random_state
+        )
     with threads_for(float(X.shape[0]) * X.shape[1] * wanted), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # few distinct rows: said by the caller
+        # few distinct rows: said by the caller
+        warnings.simplefilter("ignore", ConvergenceWarning)
         centres = model.fit(X).cluster_centers_.astype(X.dtype, copy=False)
-    # centres without rows repeat others, up to rounding; mini-batches do not move them to rows
+    # centres without rows repeat others, up to rounding; mini-batches do not move them to
+    # rows
     kept = np.unique(model.labels_) if whole else np.sort(distinct_rows(centres)[0])
     return np.ascontiguousarray(centres[kept])
 
@@ -190,16 +208,20 @@ def random_anchors(X: Data, n_anchors: int, random_state: RandomState = None) ->
             chosen.append(row)
         if len(chosen) == n_anchors:
             break
-    clipped("n_anchors", n_anchors, len(chosen), f"X has only {len(chosen)} distinct rows")
+    clipped(
+        "n_anchors", n_anchors, len(chosen), f"X has only {len(chosen)} distinct rows"
+    )
     return np.ascontiguousarray(_dense(rows[chosen]))
 
 
-def nearest_anchors(X: Data, anchors: ArrayLike, k: int) -> tuple[NDArray[np.intp], Floats]:
+def nearest_anchors(
+    X: Data, anchors: ArrayLike, k: int
+) -> tuple[NDArray[np.intp], Floats]:
     """Find the k nearest anchors of each row, nearest first.
 
-    One product a block of rows: ||x - a||^2 = ||x||^2 - 2 x.a + ||a||^2. Where so little is left
-    of these terms that rounding counts, the distance is taken again from the difference: a row on
-    an anchor is at distance 0 exactly.
+    One product a block of rows: ||x - a||^2 = ||x||^2 - 2 x.a + ||a||^2. Where so little
+    is left of these terms that rounding counts, the distance is taken again from the
+    difference: a row on an anchor is at distance 0 exactly.
 
     Parameters
     ----------
@@ -232,14 +254,18 @@ def nearest_anchors(X: Data, anchors: ArrayLike, k: int) -> tuple[NDArray[np.int
     rows = _checked(X, ensure_min_samples=0)
     points = _given_anchors(anchors, rows)
     n_anchors = len(points)
-    check_number("k", k, Integral, low=1, high=n_anchors, hint=f"there are {n_anchors} anchors")
+    check_number(
+        "k", k, Integral, low=1, high=n_anchors, hint=f"there are {n_anchors} anchors"
+    )
     return nearest_of_checked(rows, points, k)
 
 
 def auto_bandwidth(X: Matrix, anchors: ArrayLike, k: int) -> float:
-    """1 / (median squared distance of the rows to their k-th anchor), from at most 10,000 rows.
+    """1 / (median squared distance of the rows to their k-th anchor),
+    from at most 10,000 rows.
 
-    Where most rows are on their anchors, the mean takes the place of the median; 1 where all are.
+    Where most rows are on their anchors, the mean takes the place of the median; 1 where
+    all are.
     """
     n_samples = X.shape[0]
     if n_samples > _BANDWIDTH_ROWS:
@@ -251,7 +277,8 @@ def auto_bandwidth(X: Matrix, anchors: ArrayLike, k: int) -> float:
 def anchor_planes(
     X: Data, n_planes: int | None = None, random_state: RandomState = None
 ) -> tuple[Floats, Floats]:
-    """Leading right singular vectors and values of X, which is not centred (OCC, after equation 8).
+    """Leading right singular vectors and values of X,
+    which is not centred (OCC, after equation 8).
 
     Parameters
     ----------
@@ -289,10 +316,13 @@ def anchor_planes(
         # X' = Q R, so X = R'Q' shares its left vectors
         left, values, _ = np.linalg.svd(_triangle(rows.T.tocsr()).T)
         real = np.finfo(rows.dtype)
-        planes = (rows.T @ left).T / np.maximum(values, values[0] * real.eps + real.tiny)[:, None]
+        planes = (rows.T @ left).T / np.maximum(values, values[0] * real.eps + real.tiny)[
+            :, None
+        ]
     else:
         _, values, planes = np.linalg.svd(
-            _triangle(rows) if rows.shape[0] > rows.shape[1] else _dense(rows), full_matrices=False
+            _triangle(rows) if rows.shape[0] > rows.shape[1] else _dense(rows),
+            full_matrices=False,
         )
     # As matrix_rank does.
     smallest = values.max(initial=0) * max(rows.shape) * np.finfo(rows.dtype).eps
@@ -304,7 +334,9 @@ def anchor_planes(
 
 
 def _checked(X: Data, *, ensure_min_samples: int = 1) -> Matrix:
-    return check_array(X, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=ensure_min_samples)
+    return check_array(
+        X, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=ensure_min_samples
+    )
 
 
 def _check_number_of_anchors(n_anchors: int) -> None:
@@ -314,7 +346,12 @@ def _check_number_of_anchors(n_anchors: int) -> None:
 def _given_anchors(anchors: ArrayLike, X: Matrix) -> Floats:
     points = _dense(
         check_array(
-            anchors, accept_sparse="csr", dtype=X.dtype, input_name="anchors", order="C", copy=True
+            anchors,
+            accept_sparse="csr",
+            dtype=X.dtype,
+            input_name="anchors",
+            order="C",
+            copy=True,
         )
     )
     if points.shape[1] != X.shape[1]:

@@ -1,8 +1,9 @@
 """The papers' data sets by name, and their synthetic problems.
 
-`load` returns one of `names` with its official split, from the folder that the environment variable
-``LOCLIN_DATA`` names, from OpenML or from scikit-learn itself. Nothing is scaled: put a scaler
-before the classifier. `make_xor`, `make_gaussian_line` and `make_sine` draw synthetic problems.
+`load` returns one of `names` with its official split, from the folder that the
+environment variable ``LOCLIN_DATA`` names, from OpenML or from scikit-learn itself.
+Nothing is scaled: put a scaler before the classifier. `make_xor`, `make_gaussian_line`
+and `make_sine` draw synthetic problems.
 """
 
 import difflib
@@ -36,20 +37,23 @@ class _Facts(NamedTuple):
     n_train: int
     n_test: int  # 0: no official split
     n_features: int
-    openml: tuple[str, int] | None = None  # name and version; None: not there, or not the same set
+    # name and version; None: not there, or not the same set
+    openml: tuple[str, int] | None = None
     order: int = 0  # _row_order of the labels, official train rows first, then test rows
     bundled: bool = False  # comes with scikit-learn
 
 
-# OpenML's liver-disorders has another target, its ijcnn has more rows than the two official parts.
-# Whether a fetched copy can be split depends on its row order: letter's there is Statlog's, not
-# UCI's, so that its first 16,000 rows are not the official ones.
+# OpenML's liver-disorders has another target, its ijcnn has more rows than the two
+# official parts. Whether a fetched copy can be split depends on its row order: letter's
+# there is Statlog's, not UCI's, so that its first 16,000 rows are not the official ones.
 _SETS: dict[str, _Facts] = {
     "banana": _Facts("two banana-shaped classes", 5300, 0, 2, ("banana", 1)),
     "breast_cancer": _Facts("Wisconsin diagnostic", 569, 0, 30, bundled=True),
     "covtype_16pct": _Facts("forest cover types, 16 % sample", 92962, 0, 54),
     "digits": _Facts("handwritten digits, 8 x 8", 1797, 0, 64, bundled=True),
-    "dna": _Facts("splice junctions, 180 indicators", 2000, 1186, 180, ("dna", 1), 0x4A811FA8),
+    "dna": _Facts(
+        "splice junctions, 180 indicators", 2000, 1186, 180, ("dna", 1), 0x4A811FA8
+    ),
     "flowers5_inceptionv3": _Facts("flower photos, Inception-v3 features", 3670, 0, 2048),
     "german": _Facts("German credit, numeric form", 1000, 0, 24),
     "glass": _Facts("kinds of glass", 214, 0, 9, ("glass", 1)),
@@ -58,19 +62,31 @@ _SETS: dict[str, _Facts] = {
     "ionosphere": _Facts("radar returns", 351, 0, 34, ("ionosphere", 1)),
     "iris": _Facts("iris flowers", 150, 0, 4, bundled=True),
     "isolet": _Facts("spoken letters", 6238, 1559, 617, ("isolet", 1), 0x39735BB4),
-    "letter": _Facts("printed capital letters", 16000, 4000, 16, ("letter", 1), 0xEB3EBF71),
+    "letter": _Facts(
+        "printed capital letters", 16000, 4000, 16, ("letter", 1), 0xEB3EBF71
+    ),
     "liver": _Facts("BUPA liver disorders, selector as label", 345, 0, 6),
-    "mnist": _Facts("handwritten digits", 60000, 10000, 784, ("mnist_784", 1), 0x8443B90C),
+    "mnist": _Facts(
+        "handwritten digits", 60000, 10000, 784, ("mnist_784", 1), 0x8443B90C
+    ),
     "newsgroups20": _Facts("20 newsgroups, term counts", 18221, 0, 36568),
-    "optdigits": _Facts("handwritten digits", 3823, 1797, 64, ("optdigits", 1), 0x98D92626),
-    "pendigits": _Facts("pen strokes of digits", 7494, 3498, 16, ("pendigits", 1), 0xB93952E1),
+    "optdigits": _Facts(
+        "handwritten digits", 3823, 1797, 64, ("optdigits", 1), 0x98D92626
+    ),
+    "pendigits": _Facts(
+        "pen strokes of digits", 7494, 3498, 16, ("pendigits", 1), 0xB93952E1
+    ),
     "pima": _Facts("Pima Indians diabetes", 768, 0, 8, ("diabetes", 1)),
     "ringnorm": _Facts("Breiman's ringnorm", 7400, 0, 20, ("ringnorm", 1)),
-    "satimage": _Facts("Statlog satellite pixels", 4435, 2000, 36, ("satimage", 1), 0x4D71C580),
+    "satimage": _Facts(
+        "Statlog satellite pixels", 4435, 2000, 36, ("satimage", 1), 0x4D71C580
+    ),
     "segment": _Facts("image segments", 210, 2100, 19, ("segment", 1), 0xD734A361),
     "sonar": _Facts("sonar, mines and rocks", 208, 0, 60, ("sonar", 1)),
     "spambase": _Facts("spam mail", 4601, 0, 57, ("spambase", 1)),
-    "usps": _Facts("handwritten digits, 16 x 16", 7291, 2007, 256, ("USPS", 2), 0x27EE4D75),
+    "usps": _Facts(
+        "handwritten digits, 16 x 16", 7291, 2007, 256, ("USPS", 2), 0x27EE4D75
+    ),
     "vehicle": _Facts("vehicle silhouettes", 846, 0, 18, ("vehicle", 1)),
     "vowel": _Facts("spoken vowels, by speaker", 528, 462, 10, ("vowel", 2), 0x2AF8F4FB),
     "wbc_original": _Facts("Wisconsin original", 683, 0, 9, ("breast-w", 1)),
@@ -91,7 +107,8 @@ class Dataset:
         Training rows and their integer labels; all rows where there is no official split.
     X_test, y_test : the same of the official test rows, or None
     feature_names, class_names : tuple of str, or None
-        The source's names, where it has them; ``class_names[y]`` is the name of label ``y``.
+        The source's names, where it has them; ``class_names[y]`` is the name of label
+        ``y``.
     source : {"folder", "openml", "scikit-learn"}
     """
 
@@ -120,20 +137,22 @@ def names() -> tuple[str, ...]:
 def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Dataset:
     """Load a data set by name.
 
-    Four sets come with scikit-learn; any other is read from ``NAME.npz`` in the folder or else
-    fetched from OpenML. Rows keep the order of their source, often sorted by class. OpenML's copy
-    is split only if its rows stand in the official order, which is checked; columns of words and
-    rows with missing values are left out of it; its labels may differ from the folder's.
+    Four sets come with scikit-learn; any other is read from ``NAME.npz`` in the folder or
+    else fetched from OpenML. Rows keep the order of their source, often sorted by class.
+    OpenML's copy is split only if its rows stand in the official order, which is checked;
+    columns of words and rows with missing values are left out of it; its labels may
+    differ from the folder's.
 
     Parameters
     ----------
     name : str
         One of `names`.
     data_home : path-like, default=None
-        Folder of npz files; by default the one that the environment variable ``LOCLIN_DATA``
-        names. A file holds ``X_train, y_train, X_test, y_test``, or ``X, y``; for a sparse ``X``
-        its CSR parts ``data, indices, indptr, shape`` instead (``data_train`` and so on where
-        split); and may hold the class names as ``classes``.
+        Folder of npz files; by default the one that the environment variable
+        ``LOCLIN_DATA`` names. A file holds ``X_train, y_train, X_test, y_test``, or
+        ``X, y``; for a sparse ``X`` its CSR parts ``data, indices, indptr, shape``
+        instead (``data_train`` and so on where split); and may hold the class names as
+        ``classes``.
 
     Returns
     -------
@@ -146,7 +165,8 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Datas
     OSError
         If the folder does not exist, or the set is not in it and cannot be fetched.
     ImportError
-        If the set must be fetched and pandas, which reads OpenML's files, is not installed.
+        If the set must be fetched and pandas, which reads OpenML's files, is not
+        installed.
 
     Examples
     --------
@@ -157,7 +177,9 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Datas
     if name not in _SETS:
         close = " or ".join(map(repr, difflib.get_close_matches(str(name), _SETS)))
         hint = f"did you mean {close}? " if close else ""
-        raise ValueError(f"Unknown data set {name!r}: {hint}loclin.datasets.names() lists all.")
+        raise ValueError(
+            f"Unknown data set {name!r}: {hint}loclin.datasets.names() lists all."
+        )
     facts = _SETS[name]
     if facts.bundled:
         return _from_sklearn(name, facts)
@@ -165,7 +187,9 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Datas
     if folder:
         path = Path(folder).expanduser() / f"{name}.npz"
         if not path.parent.is_dir():
-            raise NotADirectoryError(f"{path.parent} (data_home or LOCLIN_DATA) is not a folder.")
+            raise NotADirectoryError(
+                f"{path.parent} (data_home or LOCLIN_DATA) is not a folder."
+            )
         if path.is_file():
             return _from_folder(name, facts, path)
     if facts.openml is None:
@@ -181,7 +205,9 @@ def _from_sklearn(name: str, facts: _Facts) -> Dataset:
     bunch = getattr(sklearn.datasets, f"load_{name}")()
     about = f"{facts.about}; {_split_note(0, 0)}"
     strings = tuple(map(str, bunch.feature_names)), tuple(map(str, bunch.target_names))
-    return Dataset(name, bunch.data, bunch.target, None, None, *strings, about, "scikit-learn")
+    return Dataset(
+        name, bunch.data, bunch.target, None, None, *strings, about, "scikit-learn"
+    )
 
 
 def _from_folder(name: str, facts: _Facts, path: Path) -> Dataset:
@@ -192,7 +218,9 @@ def _from_folder(name: str, facts: _Facts, path: Path) -> Dataset:
             X_test, y_test = _rows(file, "_test") if split else (None, None)
             classes = tuple(map(str, file["classes"])) if "classes" in file else None
     except _DAMAGED as error:
-        raise ValueError(f"{path} is not as loclin.datasets.load describes: {error}") from error
+        raise ValueError(
+            f"{path} is not as loclin.datasets.load describes: {error}"
+        ) from error
     about = f"{facts.about}; {_split_note(len(y), 0 if y_test is None else len(y_test))}"
     return Dataset(name, X, y, X_test, y_test, None, classes, about, "folder")
 
@@ -226,7 +254,9 @@ def _from_openml(name: str, facts: _Facts, openml: tuple[str, int]) -> Dataset:
     if facts.n_test and not split:
         notes[1] = "no split: OpenML's rows are not in the official order"
     if X.shape != (n, d):
-        notes.append(f"OpenML's copy is {X.shape[0]:,} x {X.shape[1]:,}, not {n:,} x {d:,}")
+        notes.append(
+            f"OpenML's copy is {X.shape[0]:,} x {X.shape[1]:,}, not {n:,} x {d:,}"
+        )
     if not complete.all():
         notes.append(f"{(~complete).sum():,} rows with missing values left out")
     features, about = tuple(map(str, frame.columns)), "; ".join(notes)
@@ -236,11 +266,13 @@ def _from_openml(name: str, facts: _Facts, openml: tuple[str, int]) -> Dataset:
 def _fetch(name: str, openml_name: str, version: int) -> Bunch:
     from sklearn.datasets import fetch_openml
 
-    # Without a dtype of its own, scikit-learn's reader fails on numeric classes under pandas 3.1.
+    # Without a dtype of its own, scikit-learn's reader fails on numeric classes under
+    # pandas 3.1.
     options = {"as_frame": True, "parser": "pandas", "read_csv_kwargs": {"dtype": None}}
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "A network error")  # the error below says it
+            # the error below says it
+            warnings.filterwarnings("ignore", "A network error")
             return fetch_openml(openml_name, version=version, n_retries=1, **options)
     except (OSError, HTTPException) as error:
         raise OSError(
@@ -250,7 +282,9 @@ def _fetch(name: str, openml_name: str, version: int) -> Bunch:
 
 
 def _narrowed(X: np.ndarray) -> np.ndarray:
-    """Whole numbers in the smallest integer type that holds them: MNIST as 55 MB, not 439."""
+    """Whole numbers in the smallest integer type that holds them:
+    MNIST as 55 MB, not 439.
+    """
     if X.dtype.kind != "i":
         return X
     low, high = X.min(), X.max()
@@ -277,11 +311,15 @@ def _split_note(n_train: int, n_test: int) -> str:
     return f"official split {n_train:,} / {n_test:,}" if n_test else "no official split"
 
 
-def make_xor(n_samples: int = 400, *, std: float = 0.25, random_state: _Seed = None) -> _Labelled:
-    """Draw the XOR of Gaussians: one blob at each of (+-1, +-1), opposite corners a class.
+def make_xor(
+    n_samples: int = 400, *, std: float = 0.25, random_state: _Seed = None
+) -> _Labelled:
+    """Draw the XOR of Gaussians:
+    one blob at each of (+-1, +-1), opposite corners a class.
 
-    The problem of L3M's figures 3 and 4 and of ML3's figure 1; the papers do not print the
-    deviation. No linear classifier does much better than 25 % error; two local ones suffice.
+    The problem of L3M's figures 3 and 4 and of ML3's figure 1; the papers do not print
+    the deviation. No linear classifier does much better than 25 % error; two local ones
+    suffice.
 
     Parameters
     ----------
@@ -314,11 +352,16 @@ def make_xor(n_samples: int = 400, *, std: float = 0.25, random_state: _Seed = N
 
 
 def make_gaussian_line(
-    n_samples: int = 400, n_blobs: int = 4, *, std: float = 0.1, random_state: _Seed = None
+    n_samples: int = 400,
+    n_blobs: int = 4,
+    *,
+    std: float = 0.1,
+    random_state: _Seed = None,
 ) -> _Labelled:
     """Draw Gaussians in a row at (0, 0), (1, 0), (2, 0), ..., of alternating classes.
 
-    The second problem of L3M's figure 3, with four blobs; the paper does not print the deviation.
+    The second problem of L3M's figure 3, with four blobs; the paper does not print the
+    deviation.
 
     Parameters
     ----------
@@ -365,13 +408,18 @@ def _alternating_blobs(
 
 
 def make_sine(
-    n_samples: int = 2000, *, gap: float = 1.0, noise: float = 0.2, random_state: _Seed = None
+    n_samples: int = 2000,
+    *,
+    gap: float = 1.0,
+    noise: float = 0.2,
+    random_state: _Seed = None,
 ) -> _Labelled:
     """Draw points from two noisy sine signals, one above the other, a class each.
 
-    SAPL's synthetic problem (section 4.1: 1,000 points a signal). The paper prints neither length
-    nor noise; one and a half periods bend often enough for its four anchors. The best classifier,
-    the sign of ``X[:, 1] - sin(X[:, 0])``, errs on 0.6 % at the defaults, a linear one on 29 %.
+    SAPL's synthetic problem (section 4.1: 1,000 points a signal). The paper prints
+    neither length nor noise; one and a half periods bend often enough for its four
+    anchors. The best classifier, the sign of ``X[:, 1] - sin(X[:, 0])``, errs on 0.6 % at
+    the defaults, a linear one on 29 %.
 
     Parameters
     ----------

@@ -13,7 +13,8 @@ from loclin.engine.pooling import argmax_code_rows
 def dual_exponent(p: float) -> float:
     """Return q with ``1/p + 1/q = 1``: infinite for p = 1, one for p = inf.
 
-    A q within rounding of a whole number is made whole, since small whole powers are fast.
+    A q within rounding of a whole number is made whole, since small whole powers are
+    fast.
 
     Examples
     --------
@@ -31,9 +32,10 @@ def dual_exponent(p: float) -> float:
 def argmax_lp_ball(scores: ArrayLike, p: float) -> NDArray[np.floating]:
     """Maximise ``code @ scores`` over ``code >= 0, ||code||_p <= 1``, row by row.
 
-    The closed form of ML3 (equations 14 and 15): ``code_j = (s_j^+ / ||s^+||_q)^(q - 1)`` with
-    ``q = p / (p - 1)``. For p = 1 the largest positive score gets all the weight (the first one on
-    ties); for p = inf every positive score gets 1. A row without a positive score gets a zero code.
+    The closed form of ML3 (equations 14 and 15): ``code_j = (s_j^+ / ||s^+||_q)^(q - 1)``
+    with ``q = p / (p - 1)``. For p = 1 the largest positive score gets all the weight
+    (the first one on ties); for p = inf every positive score gets 1. A row without a
+    positive score gets a zero code.
 
     Parameters
     ----------
@@ -45,8 +47,8 @@ def argmax_lp_ball(scores: ArrayLike, p: float) -> NDArray[np.floating]:
     Returns
     -------
     codes : ndarray of shape (..., m)
-        The maximiser, in float32 if `scores` is float32, else in float64. Its product with
-        `scores` is the dual norm ``||s^+||_q``.
+        The maximiser, in float32 if `scores` is float32, else in float64. Its product
+        with `scores` is the dual norm ``||s^+||_q``.
 
     Raises
     ------

@@ -7,7 +7,9 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line, or say what to install where a package of its extra is missing."""
+    """Run the command line, or say what to install where a
+    package of its extra is missing.
+    """
     missing = [name for name in ("typer", "rich", "pandas") if find_spec(name) is None]
     if missing:
         print(

@@ -51,7 +51,9 @@ def _show_version(wanted: bool) -> None:
 def _loclin(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version."
+        ),
     ] = False,
 ) -> None:
     """Locally linear classifiers: kernel-SVM accuracy at linear-SVM cost."""
@@ -77,7 +79,9 @@ TestFile = Annotated[
 ]
 TestSize = Annotated[
     float | None,
-    typer.Option(metavar="SHARE", help="Share of rows held out for testing, 0.25 by default."),
+    typer.Option(
+        metavar="SHARE", help="Share of rows held out for testing, 0.25 by default."
+    ),
 ]
 Models = Annotated[
     str | None,
@@ -93,7 +97,9 @@ Folds = Annotated[int, typer.Option(metavar="N", help="Folds of the cross-valida
 Candidates = Annotated[
     int, typer.Option(metavar="N", help="The most candidates to try for a model.")
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of splits, candidates and models.")]
+Seed = Annotated[
+    int, typer.Option(metavar="N", help="Seed of splits, candidates and models.")
+]
 Jobs = Annotated[
     int | None,
     typer.Option(
@@ -120,15 +126,22 @@ TimeLimit = Annotated[
 MaxGb = Annotated[
     float,
     typer.Option(
-        metavar="GB", help="The most that a data file may take, decompressed and in memory."
+        metavar="GB",
+        help="The most that a data file may take, decompressed and in memory.",
     ),
 ]
-Json = Annotated[Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.")]
+Json = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.")
+]
 Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table as CSV.")]
-Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report as one HTML file.")]
+Html = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write a report as one HTML file.")
+]
 Plot = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Draw error against time a row: .png, .svg or .pdf."),
+    typer.Option(
+        metavar="FILE", help="Draw error against time a row: .png, .svg or .pdf."
+    ),
 ]
 
 
@@ -154,8 +167,8 @@ def compare(
 ) -> None:
     """Compare loclin's classifiers with scikit-learn's on your data.
 
-    Each model is tuned by cross-validation on the training split for the same time, fitted anew,
-    and tested once: error, fit time, prediction time, size.
+    Each model is tuned by cross-validation on the training split for the same time,
+    fitted anew, and tested once: error, fit time, prediction time, size.
     """
     chosen = {"target": target, "test": test, "test-size": test_size, "models": models}
     outputs = {"json": json, "csv": csv, "html": html, "plot": plot}
@@ -163,7 +176,9 @@ def compare(
         if time_limit is None:
             time_limit = Settings.default_time_limit(budget)
         if jobs is None:
-            jobs = max(1, min(MOST_JOBS, cpu_count(only_physical_cores=True) // max(1, threads)))
+            jobs = max(
+                1, min(MOST_JOBS, cpu_count(only_physical_cores=True) // max(1, threads))
+            )
         settings = Settings(budget, folds, candidates, seed, jobs, threads, time_limit)
         _check_settings(settings)
         if not max_gb > 0:
@@ -171,11 +186,18 @@ def compare(
                 f"--max-gb {max_gb:g} is not a number above 0; try {Limit.gigabytes:g}"
             )
         if sys.stdout is None and not any(outputs.values()):
-            raise InputError("the standard output is closed; write a file, such as --html FILE")
+            raise InputError(
+                "the standard output is closed; write a file, such as --html FILE"
+            )
         check_outputs(outputs, [Path(data), *([test] if test else [])])
         systems = pick(models, roster())
         loaded = load_data(
-            data, target=target, test=test, test_size=test_size, seed=seed, limit=Limit(max_gb)
+            data,
+            target=target,
+            test=test,
+            test_size=test_size,
+            seed=seed,
+            limit=Limit(max_gb),
         )
         command = _command(data, {**chosen, **vars(settings), "max_gb": max_gb})
         report, lost = _run(loaded, systems, settings, command)
@@ -197,7 +219,8 @@ def compare(
 def _run(
     data: Data, systems: Sequence[System], settings: Settings, command: str
 ) -> tuple[Report, OSError | None]:
-    """Run the comparison before the user's eyes, and return it with what their screen raised.
+    """Run the comparison before the user's eyes,
+    and return it with what their screen raised.
 
     An interrupt, or a screen that is gone, keeps what is finished.
     """
@@ -279,9 +302,13 @@ def _check_settings(settings: Settings) -> None:
     for name, least in {"folds": 2, "candidates": 1, "jobs": 1, "threads": 0}.items():
         value = getattr(settings, name)
         if value < least:
-            raise InputError(f"--{name} {value} is too small; it must be at least {least}")
+            raise InputError(
+                f"--{name} {value} is too small; it must be at least {least}"
+            )
         if value > most.get(name, value):
-            raise InputError(f"--{name} {value} is too large; it may be {most[name]} at most")
+            raise InputError(
+                f"--{name} {value} is too large; it may be {most[name]} at most"
+            )
     if not 0 <= settings.time_limit < math.inf:
         raise InputError(
             f"--time-limit {settings.time_limit:g} is not a number of seconds; give 0 for no limit"

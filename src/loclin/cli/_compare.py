@@ -119,9 +119,9 @@ def compare(
 ) -> Iterator[Result | Skipped]:
     """Yield one result after another, each as soon as it is there.
 
-    Several systems are tuned at once where there are several jobs, each in a process. Fits and
-    predictions of one thread are timed in seconds of the processor; those of several threads by the
-    clock, while all others wait.
+    Several systems are tuned at once where there are several jobs, each in a process.
+    Fits and predictions of one thread are timed in seconds of the processor; those of
+    several threads by the clock, while all others wait.
 
     Parameters
     ----------
@@ -166,7 +166,9 @@ def _outcome(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             callback(Step(system.name, "warming up"))
-            compiling = install_listener("numba:compile", _Compiling(callback, system.name))
+            compiling = install_listener(
+                "numba:compile", _Compiling(callback, system.name)
+            )
             with _threads(settings.threads), compiling:
                 _warm_up(system, data, shape, settings.seed)
             with _threads(settings.threads):  # libraries may have been loaded by now
@@ -190,10 +192,12 @@ def describe(data: Data) -> Shape:
 def ranked(results: Sequence[Result]) -> list[Result]:
     """Return the results by test error, then prediction time, with the front marked.
 
-    The majority class bounds the front, since nothing slower and no better belongs on it, but
-    is not marked: it is a floor, not a choice.
+    The majority class bounds the front, since nothing slower and no better belongs on it,
+    but is not marked: it is a floor, not a choice.
     """
-    marks = pareto_front([row.error for row in results], [row.predict_seconds for row in results])
+    marks = pareto_front(
+        [row.error for row in results], [row.predict_seconds for row in results]
+    )
     marked = [
         replace(row, front=mark and not row.baseline)
         for row, mark in zip(results, marks, strict=True)
@@ -231,19 +235,27 @@ def _threads(threads: int) -> Iterator[None]:
 
 
 def _run(
-    system: System, data: Data, shape: Shape, settings: Settings, callback: Callable[[Step], None]
+    system: System,
+    data: Data,
+    shape: Shape,
+    settings: Settings,
+    callback: Callable[[Step], None],
 ) -> Result:
     """Tune, refit and measure one system."""
     X, y = data.X_train, data.y_train
 
     step = partial(Step, system.name)
-    tuned = tune(system, X, y, shape, settings, lambda *best: callback(step("tuning", *best)))
+    tuned = tune(
+        system, X, y, shape, settings, lambda *best: callback(step("tuning", *best))
+    )
     rows = _fitting_rows(system, tuned, y, settings)
     here = replace(shape, n_rows=len(rows))
     model = system.make(tuned.drawn, here, settings.seed)
     X, y = (X, y) if len(rows) == len(y) else (X[rows], y[rows])
     many_threads = settings.threads != 1
-    callback(step(f"fitting {len(rows):,} rows", tuned.tried, tuned.error, alone=many_threads))
+    callback(
+        step(f"fitting {len(rows):,} rows", tuned.tried, tuned.error, alone=many_threads)
+    )
     clock = perf_counter if many_threads else process_time
     start = clock()
     with warnings.catch_warnings(record=True) as caught:
@@ -278,7 +290,8 @@ def _run(
 def _warm_up(system: System, data: Data, shape: Shape, seed: int) -> None:
     """Fit and predict some rows, so that compiling is not taken for fitting.
 
-    Of very few rows, codes and scores are others, and what is compiled for them is of no use.
+    Of very few rows, codes and scores are others, and what is compiled for them is of no
+    use.
     """
     X, y = data.X_train, data.y_train
     rows = stratified_rows(y, 200, seed, 5)
@@ -292,7 +305,9 @@ def _warm_up(system: System, data: Data, shape: Shape, seed: int) -> None:
         pass  # too few rows for the defaults; tuning will tell if it is anything else
 
 
-def _fitting_rows(system: System, tuned: Tuned, y: np.ndarray, settings: Settings) -> np.ndarray:
+def _fitting_rows(
+    system: System, tuned: Tuned, y: np.ndarray, settings: Settings
+) -> np.ndarray:
     """Choose the rows of the last fit: all, unless that would take many budgets."""
     patience = PATIENCE if system.growth <= 1 else PATIENCE_STEEP
     allowed = patience * max(settings.budget, 1.0)

@@ -106,10 +106,16 @@ def load_data(
         test_part = _checked(_aligned(train_part, test_part, where), where)
         y_test, warned = _encode_test(test_part.y, names, where)
         X_train, y_train, X_test = train_part.X, y, test_part.X
-        split = f"test rows from {test.name}" if test is not None else "the data's own test split"
+        split = (
+            f"test rows from {test.name}"
+            if test is not None
+            else "the data's own test split"
+        )
         notes = tuple(dict.fromkeys((*train_part.notes, *test_part.notes, *warned)))
     _check_classes(y_train, names, source)
-    return Data(source, description, split, X_train, y_train, X_test, y_test, tuple(names), notes)
+    return Data(
+        source, description, split, X_train, y_train, X_test, y_test, tuple(names), notes
+    )
 
 
 def _read(
@@ -122,7 +128,9 @@ def _read(
         train, held = read_files(path, target, test, limit)
         return train, held, f"file {path.name}"
     if target is not None:
-        raise InputError(f"--target is for CSV and Parquet files; leave it out for '{source}'")
+        raise InputError(
+            f"--target is for CSV and Parquet files; leave it out for '{source}'"
+        )
     if not named:
         raise InputError(
             f"no data set '{source}'; {near(source, datasets.names())} "
@@ -150,9 +158,13 @@ def _checked(part: Part, where: str) -> Part:
     """Return the part with finite floating-point features, or raise."""
     X = part.X
     if X.dtype.kind not in "fiub":
-        raise InputError(f"{where}: features are of type {X.dtype}, not numbers; encode them")
+        raise InputError(
+            f"{where}: features are of type {X.dtype}, not numbers; encode them"
+        )
     if 0 in X.shape:
-        raise InputError(f"{where}: has {X.shape[0]} rows and {X.shape[1]} features; none to use")
+        raise InputError(
+            f"{where}: has {X.shape[0]} rows and {X.shape[1]} features; none to use"
+        )
     small = X.dtype.itemsize <= (4 if X.dtype.kind == "f" else 2)
     with np.errstate(over="ignore"):
         X = X.astype(np.float32 if small else np.float64, copy=False)
@@ -191,7 +203,9 @@ def _bad_values(X: Matrix, finite: np.ndarray, columns: Sequence[str] | None) ->
 
 
 def _encode(part: Part, where: str) -> tuple[np.ndarray, list[str]]:
-    """Return the labels as indices, and the classes' names, or raise if they are no classes."""
+    """Return the labels as indices, and the classes' names,
+    or raise if they are no classes.
+    """
     y, target = part.y, f"the target '{part.label}'" if part.label else "the target"
     _check_missing_labels(y, where)
     classes, encoded = np.unique(y, return_inverse=True)
@@ -231,8 +245,11 @@ def _label(value: object) -> str:
     return str(value)
 
 
-def _encode_test(y: np.ndarray, names: Sequence[str], where: str) -> tuple[np.ndarray, list[str]]:
-    """Return the test labels as indices into ``names``, -1 where training has no such label.
+def _encode_test(
+    y: np.ndarray, names: Sequence[str], where: str
+) -> tuple[np.ndarray, list[str]]:
+    """Return the test labels as indices into ``names``,
+    -1 where training has no such label.
 
     Every model must get such a row wrong, so it counts as an error for all of them alike.
     """
@@ -241,7 +258,9 @@ def _encode_test(y: np.ndarray, names: Sequence[str], where: str) -> tuple[np.nd
     labels, inverse = np.unique(y, return_inverse=True)
     known = np.array([index.get(_label(value), -1) for value in labels])
     encoded = known[inverse].astype(np.int64)
-    unseen = [_label(value) for value, number in zip(labels, known, strict=True) if number < 0]
+    unseen = [
+        _label(value) for value, number in zip(labels, known, strict=True) if number < 0
+    ]
     if len(unseen) == len(labels):
         raise InputError(
             f"{where}: none of its labels ({listed(unseen)}) is in the training data "

@@ -26,7 +26,11 @@ _WIDE = 95  # columns of a terminal, for a table with room between its own
 
 def display(names: Sequence[str], budget: float) -> _Live | _Plain:
     """Return a live display on a terminal, plain lines anywhere else."""
-    if sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+    if (
+        sys.stdout is not None
+        and sys.stdout.isatty()
+        and os.environ.get("TERM") != "dumb"
+    ):
         return _Live(names, budget)
     return _Plain(names)
 
@@ -93,7 +97,11 @@ class _Plain:
     def table(self, report: Report) -> None:
         """Print the table and the verdict."""
         _, marks = footnotes(report)
-        lines = plain_table(report.rows, marks, report.late) if report.rows or report.late else []
+        lines = (
+            plain_table(report.rows, marks, report.late)
+            if report.rows or report.late
+            else []
+        )
         for line in ["", *lines, "", *_closing(report), "", report.verdict]:
             self.say(line)
 
@@ -119,7 +127,8 @@ class _Live:
         )
         self._budget = max(budget, 1e-9)
         self._tasks = {
-            name: self._progress.add_task(name, start=False, total=1.0, doing="") for name in names
+            name: self._progress.add_task(name, start=False, total=1.0, doing="")
+            for name in names
         }
 
     def __enter__(self) -> Self:
@@ -153,10 +162,14 @@ class _Live:
         _, marks = footnotes(report)
         if report.rows or report.late:
             narrow = self._console.width < _WIDE
-            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0 if narrow else 1))
+            table = Table(
+                box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0 if narrow else 1)
+            )
             table.add_column("")
             for name in COLUMNS:
-                table.add_column(name, justify="left" if name == "model" else "right", no_wrap=True)
+                table.add_column(
+                    name, justify="left" if name == "model" else "right", no_wrap=True
+                )
             for row, mark in zip(report.rows, marks, strict=True):
                 name, *figures = cells(row)
                 style = "bold green" if row.front else "dim" if row.baseline else ""

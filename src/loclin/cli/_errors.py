@@ -18,7 +18,8 @@ def one_line(error: BaseException | str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Write out what is not printable, such as ``\x1b``: a name in data must not steer a terminal.
+    r"""Write out what is not printable, such as ``\x1b``:
+    a name in data must not steer a terminal.
 
     >>> print(printable("red\x1b[2J\n"))
     red\x1b[2J\n

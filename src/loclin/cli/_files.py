@@ -64,7 +64,9 @@ def read_files(
     paths = [name for name in (path, test) if name is not None]
     kinds = [_kind(name) for name in paths]
     if target is not None and not {"table", "parquet"} & set(kinds):
-        raise InputError(f"{path}: --target is for CSV and Parquet files; leave it out here")
+        raise InputError(
+            f"{path}: --target is for CSV and Parquet files; leave it out here"
+        )
     if kinds == ["svmlight", "svmlight"] and test is not None:
         with _explained(path):
             train_part, test_part = _read_svmlight([path, test], limit)
@@ -72,7 +74,9 @@ def read_files(
     first, own_test = _read(path, kinds[0], target, limit)
     if test is None:
         return first, own_test
-    second, extra = _read(test, kinds[1], target if target is not None else first.label, limit)
+    second, extra = _read(
+        test, kinds[1], target if target is not None else first.label, limit
+    )
     return first, extra if extra is not None else second
 
 
@@ -99,7 +103,9 @@ def _kind(path: Path) -> str:
         return kind
 
 
-def _read(path: Path, kind: str, target: str | None, limit: Limit) -> tuple[Part, Part | None]:
+def _read(
+    path: Path, kind: str, target: str | None, limit: Limit
+) -> tuple[Part, Part | None]:
     """Read one file by its kind."""
     with _explained(path):
         if kind == "npz":
@@ -151,10 +157,18 @@ def _read_svmlight(paths: list[Path], limit: Limit) -> list[Part]:
                 f"{path}: has no features, only labels; rows read 'label index:value ...'"
             )
         features = X.shape[1]
-        limit.check(path, FEATURE_BYTES * features, f"models of {features:,} features may take")
+        limit.check(
+            path, FEATURE_BYTES * features, f"models of {features:,} features may take"
+        )
     cells = sum(X.shape[0] * X.shape[1] for X, _ in pairs)
-    full = sum(X.nnz for X, _ in pairs) >= DENSE_SHARE * cells and 8 * cells <= DENSE_BYTES
-    notes = ("most values are not zero, so the svmlight file is read as dense",) if full else ()
+    full = (
+        sum(X.nnz for X, _ in pairs) >= DENSE_SHARE * cells and 8 * cells <= DENSE_BYTES
+    )
+    notes = (
+        ("most values are not zero, so the svmlight file is read as dense",)
+        if full
+        else ()
+    )
     return [Part(X.toarray() if full else X, y, notes=notes) for X, y in pairs]
 
 
@@ -186,10 +200,14 @@ def _read_npz(path: Path, limit: Limit) -> tuple[Part, Part | None]:
     return _npz_part(path, arrays, "", limit), None
 
 
-def _npz_part(path: Path, arrays: Mapping[str, np.ndarray], end: str, limit: Limit) -> Part:
+def _npz_part(
+    path: Path, arrays: Mapping[str, np.ndarray], end: str, limit: Limit
+) -> Part:
     """Take the features and labels whose keys end in ``end``."""
     sparse_keys = [key + end for key in ("data", "indices", "indptr", "shape")]
-    if "y" + end not in arrays or not ("x" + end in arrays or set(sparse_keys) <= set(arrays)):
+    if "y" + end not in arrays or not (
+        "x" + end in arrays or set(sparse_keys) <= set(arrays)
+    ):
         raise InputError(
             f"{path}: needs X and y, or X_train, y_train, X_test, y_test (for sparse X: "
             f"data, indices, indptr, shape); it has {listed(arrays, 8)}"
@@ -197,10 +215,16 @@ def _npz_part(path: Path, arrays: Mapping[str, np.ndarray], end: str, limit: Lim
     y = arrays["y" + end]
     if "x" + end in arrays:
         dense = arrays["x" + end]
-        X: Matrix = dense.reshape(len(dense), -1) if dense.ndim > 2 and dense.size else dense
+        X: Matrix = (
+            dense.reshape(len(dense), -1) if dense.ndim > 2 and dense.size else dense
+        )
     else:
         X = _npz_csr(path, *(arrays[key] for key in sparse_keys))
-        limit.check(path, FEATURE_BYTES * X.shape[1], f"models of {X.shape[1]:,} features may take")
+        limit.check(
+            path,
+            FEATURE_BYTES * X.shape[1],
+            f"models of {X.shape[1]:,} features may take",
+        )
     if X.ndim != 2 or y.ndim == 0 or y.size != y.shape[0] or X.shape[0] != len(y):
         raise InputError(
             f"{path}: X{end} of shape {X.shape} and y{end} of shape {y.shape} do not fit; "
@@ -210,11 +234,17 @@ def _npz_part(path: Path, arrays: Mapping[str, np.ndarray], end: str, limit: Lim
 
 
 def _npz_csr(
-    path: Path, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: np.ndarray
+    path: Path,
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    shape: np.ndarray,
 ) -> csr_array:
     """Return the sparse matrix with these parts, whose indices lie within it."""
     cure = "save the parts of a csr_array"
-    if shape.shape != (2,) or any(part.dtype.kind not in "iu" for part in (shape, indices, indptr)):
+    if shape.shape != (2,) or any(
+        part.dtype.kind not in "iu" for part in (shape, indices, indptr)
+    ):
         raise InputError(
             f"{path}: indices, indptr and shape must be integers, and shape two of them; {cure}"
         )
@@ -224,7 +254,9 @@ def _npz_csr(
         if (np.diff(X.indptr) < 0).any():  # with no values at all, that is not checked
             raise ValueError("indptr falls")
     except (ValueError, OverflowError) as error:
-        raise InputError(f"{path}: no sparse matrix ({one_line(error)}); {cure}") from error
+        raise InputError(
+            f"{path}: no sparse matrix ({one_line(error)}); {cure}"
+        ) from error
     return X
 
 

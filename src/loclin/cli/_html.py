@@ -40,7 +40,8 @@ code { font-family: ui-monospace, Consolas, monospace; font-size: .85rem; backgr
 """
 
 INTERRUPTED = (
-    '<p class="verdict">The run was interrupted: models that had not finished are missing.</p>'
+    '<p class="verdict">'
+    "The run was interrupted: models that had not finished are missing.</p>"
 )
 
 

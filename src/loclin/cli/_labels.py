@@ -21,7 +21,8 @@ SIDES = [  # directions tried
     *[(0.3, 1), (-0.3, 1), (0.3, -1), (-0.3, -1)],
 ]
 ROUNDS = 4
-STRICT = (1, 10, 100, 1000)  # in turn, while labels still cover each other or leave the frame
+# in turn, while labels still cover each other or leave the frame
+STRICT = (1, 10, 100, 1000)
 
 
 class Box(NamedTuple):
@@ -68,7 +69,8 @@ def place_labels(
 
     def in_points(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
         return [
-            (float(x) * scale, float(y) * scale) for x, y in map(axes.transData.transform, places)
+            (float(x) * scale, float(y) * scale)
+            for x, y in map(axes.transData.transform, places)
         ]
 
     spots = in_points(points)
@@ -88,7 +90,10 @@ def place_labels(
     for point, spot, box, (text, color, bold) in zip(
         points, spots, best_places(spots, sizes, strips, room), names, strict=True
     ):
-        middle = ((box.left + box.right) / 2 - spot[0], (box.bottom + box.top) / 2 - spot[1])
+        middle = (
+            (box.left + box.right) / 2 - spot[0],
+            (box.bottom + box.top) / 2 - spot[1],
+        )
         leader = {"arrowstyle": "-", "color": color, "linewidth": 0.7, "alpha": 0.6}
         axes.annotate(
             text,
@@ -101,7 +106,9 @@ def place_labels(
             fontweight="bold" if bold else "normal",
             zorder=5,
             path_effects=[withStroke(linewidth=2.5, foreground="white")],
-            arrowprops=leader | {"shrinkA": 0, "shrinkB": 5} if _gap(box, spot) > LEADER else None,
+            arrowprops=leader | {"shrinkA": 0, "shrinkB": 5}
+            if _gap(box, spot) > LEADER
+            else None,
         )
 
 
@@ -148,11 +155,14 @@ def best_places(
                     costs,
                     key=lambda box: (
                         costs[box]
-                        + strict * (20 * sum(map(box.overlap, others)) + 50 * box.outside(room))
+                        + strict
+                        * (20 * sum(map(box.overlap, others)) + 50 * box.outside(room))
                     ),
                 )
         placed = list(chosen.values())
-        if not any(_in_the_way(box, placed[:number], room) for number, box in enumerate(placed)):
+        if not any(
+            _in_the_way(box, placed[:number], room) for number, box in enumerate(placed)
+        ):
             break
     return placed
 
@@ -170,7 +180,9 @@ def _around(spot: tuple[float, float], extent: tuple[float, float]) -> list[Box]
         for right, up in SIDES:
             x = spot[0] + right * away + ((right > 0) - (right < 0)) * width / 2
             y = spot[1] + up * away + ((up > 0) - (up < 0)) * height / 2
-            boxes.append(Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2))
+            boxes.append(
+                Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+            )
     return boxes
 
 

@@ -15,7 +15,11 @@ from loclin.cli._errors import InputError
 
 __all__ = ["PACKED", "Limit", "opened"]
 
-PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+PACKED: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
 CHUNK = 2**20
 LINE_SHARE = 0.1  # one line may take so much of the limit
 
@@ -56,6 +60,8 @@ class Limit:
                 end = chunk.rfind(b"\n")
                 line = line + len(chunk) if end < 0 else len(chunk) - end - 1
                 self.check(path, size, "its text takes more than")
-                self.check(path, line / LINE_SHARE, f"a line of {line / 1e6:,.0f} MB may take")
+                self.check(
+                    path, line / LINE_SHARE, f"a line of {line / 1e6:,.0f} MB may take"
+                )
                 counts.update({mark: chunk.count(mark) for mark in marks})
         return [counts[mark] for mark in marks]

@@ -68,7 +68,8 @@ def pareto_front(errors: Sequence[float], costs: Sequence[float]) -> list[bool]:
     points = list(zip(errors, costs, strict=True))
     return [
         not any(
-            other[0] <= point[0] and other[1] <= point[1] and other != point for other in points
+            other[0] <= point[0] and other[1] <= point[1] and other != point
+            for other in points
         )
         for point in points
     ]

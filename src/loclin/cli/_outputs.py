@@ -27,11 +27,16 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) ->
         try:
             _check_output(name, path, inputs)
             earlier = names[: names.index(name)]
-            twice = [other for other in earlier if path.resolve() == wanted[other].resolve()]
-        except (OSError, ValueError) as error:  # a name too long, or with a null character
+            twice = [
+                other for other in earlier if path.resolve() == wanted[other].resolve()
+            ]
+        except (OSError, ValueError) as error:
+            # a name too long, or with a null character
             raise InputError(_unwritable(name, path, error)) from error
         if twice:
-            raise InputError(f"--{name} {path}: is that of --{twice[0]} too; choose another name")
+            raise InputError(
+                f"--{name} {path}: is that of --{twice[0]} too; choose another name"
+            )
     plot = wanted.get("plot")
     if plot is None:
         return
@@ -46,15 +51,24 @@ def _check_output(name: str, path: Path, inputs: Sequence[Path]) -> None:
     if not path.parent.is_dir():
         raise InputError(f"--{name} {path}: no folder {path.parent}; make it first")
     there = path.exists()
-    path.with_name(path.name + 20 * "x").exists()  # what is written beside has a longer name
+    # what is written beside has a longer name
+    path.with_name(path.name + 20 * "x").exists()
     if any(there and other.exists() and path.samefile(other) for other in inputs):
         raise InputError(f"--{name} {path}: is the data itself; choose another name")
-    if not os.access(path if there and not path.is_file() else path.resolve().parent, os.W_OK):
-        raise InputError(f"--{name} {path}: you may not write in this folder; choose another")
+    if not os.access(
+        path if there and not path.is_file() else path.resolve().parent, os.W_OK
+    ):
+        raise InputError(
+            f"--{name} {path}: you may not write in this folder; choose another"
+        )
 
 
 def _unwritable(name: str, path: Path, error: Exception) -> str:
-    why = error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
+    why = (
+        error.strerror
+        if isinstance(error, OSError) and error.strerror
+        else one_line(error)
+    )
     return f"--{name} {path}: cannot be written ({why}); choose another place or name"
 
 
@@ -92,7 +106,9 @@ def _content(name: str, report: Report, path: Path) -> bytes:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write beside the file, then move it into place: what fails leaves the earlier file whole."""
+    """Write beside the file, then move it into place:
+    what fails leaves the earlier file whole.
+    """
     if path.exists() and not path.is_file():  # a pipe or a device has no earlier content
         path.write_bytes(content)
         return

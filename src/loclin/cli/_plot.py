@@ -113,7 +113,13 @@ def _shortened(name: str, most: int = 40) -> str:
 
 def _scales(axes: Axes, rows: Sequence[Result]) -> None:
     """Set scales, limits, ticks and grid."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import (
+        FixedLocator,
+        FuncFormatter,
+        LogLocator,
+        MaxNLocator,
+        NullLocator,
+    )
 
     costs = [_x(row) for row in rows]
     errors = [100 * row.error for row in rows]
@@ -121,7 +127,9 @@ def _scales(axes: Axes, rows: Sequence[Result]) -> None:
     axes.set_xscale("log")
     span = max(max(costs) / min(costs), 10.0)
     axes.set_xlim(min(costs) / span**0.12, max(costs) * span**0.16)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if span > 50 else (1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_locator(
+        LogLocator(subs=(1.0,) if span > 50 else (1.0, 2.0, 5.0))
+    )
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _duration(value)))
     axes.xaxis.set_minor_locator(NullLocator())
     if min(errors) > 0 and highest / min(errors) > 4:
@@ -162,7 +170,9 @@ def _point(axes: Axes, row: Result) -> None:
     """Draw one row: a bar for the interval, a dot that is filled on the front."""
     color = OWN if row.own else RIVAL
     x, y = _x(row), 100 * row.error
-    axes.plot([x, x], [100 * row.low, 100 * row.high], color=color, alpha=0.28, linewidth=3)
+    axes.plot(
+        [x, x], [100 * row.low, 100 * row.high], color=color, alpha=0.28, linewidth=3
+    )
     axes.plot(
         x,
         y,
@@ -189,7 +199,9 @@ def _steps(axes: Axes, front: Sequence[Result]) -> list[tuple[float, float]]:
 
 
 def _majority(figure: Figure, axes: Axes, floor: Result) -> None:
-    """Draw the majority class's error as a line, or name it below where it is off the scale."""
+    """Draw the majority class's error as a line,
+    or name it below where it is off the scale.
+    """
     error = 100 * floor.error
     words = f"majority class: {percent(floor.error, len(floor.wrong))} %"
     if error < axes.get_ylim()[1]:
@@ -204,7 +216,9 @@ def _majority(figure: Figure, axes: Axes, floor: Result) -> None:
             fontsize=8.5,
         )
     else:
-        figure.text(0.975, 0.025, f"off the scale: {words}", ha="right", color=RIVAL, fontsize=8.5)
+        figure.text(
+            0.975, 0.025, f"off the scale: {words}", ha="right", color=RIVAL, fontsize=8.5
+        )
 
 
 def _legend(figure: Figure, rows: Sequence[Result]) -> None:
@@ -227,7 +241,9 @@ def _legend(figure: Figure, rows: Sequence[Result]) -> None:
     handles = [dot(OWN, True, "loclin")] if any(row.own for row in rows) else []
     handles += [
         dot(RIVAL, True, "scikit-learn"),
-        Line2D([], [], color=FRONT, label="front: nothing is both faster and more accurate"),
+        Line2D(
+            [], [], color=FRONT, label="front: nothing is both faster and more accurate"
+        ),
         dot(RIVAL, False, "behind the front"),
     ]
     figure.legend(

@@ -38,12 +38,16 @@ __all__ = [
 
 CHANCE = 0.1  # a difference with a p-value above this may be chance
 FASTER = 2.0  # a less accurate model must be so many times faster to be worth a word
-FRONT_MEANS = "on the front: no other row is at least as accurate and as fast, and better in one"
+FRONT_MEANS = (
+    "on the front: no other row is at least as accurate and as fast, and better in one"
+)
 
 
 @dataclass(frozen=True)
 class Report:
-    """A finished or interrupted comparison; ``rows`` come from `loclin.cli._compare.ranked`."""
+    """A finished or interrupted comparison; ``rows`` come from
+    `loclin.cli._compare.ranked`.
+    """
 
     data: Data
     settings: Settings
@@ -112,9 +116,15 @@ def how_measured(report: Report) -> list[str]:
 
 
 def times_mean(report: Report) -> str:
-    """Return what the columns of times are: one thread is timed beside others, more alone."""
+    """Return what the columns of times are:
+    one thread is timed beside others, more alone.
+    """
     one = report.settings.threads == 1
-    seconds = "processor seconds" if one else "seconds by the clock, while all other models waited"
+    seconds = (
+        "processor seconds"
+        if one
+        else "seconds by the clock, while all other models waited"
+    )
     return f"times: {seconds}; fit s: one fit with the parameters found, without tuning"
 
 
@@ -165,7 +175,9 @@ def as_dict(report: Report) -> dict[str, object]:
             "dtype": str(X.dtype),
             "sparse": issparse(X),
             "classes": list(data.classes),
-            "train_counts": np.bincount(data.y_train, minlength=len(data.classes)).tolist(),
+            "train_counts": np.bincount(
+                data.y_train, minlength=len(data.classes)
+            ).tolist(),
             "notes": list(data.notes),
         },
         "results": [_row_dict(row, len(data.y_train)) for row in report.rows],
@@ -177,11 +189,15 @@ def as_dict(report: Report) -> dict[str, object]:
 
 def json_text(report: Report) -> str:
     """Return all of a report as JSON."""
-    return json.dumps(as_dict(report), indent=2, ensure_ascii=False, default=_plain) + "\n"
+    return (
+        json.dumps(as_dict(report), indent=2, ensure_ascii=False, default=_plain) + "\n"
+    )
 
 
 def csv_text(report: Report) -> str:
-    """Return the table as CSV; parameters as JSON in one cell, notes joined by semicolons."""
+    """Return the table as CSV; parameters as JSON in one cell,
+    notes joined by semicolons.
+    """
     rows = [_row_dict(row, len(report.data.y_train)) for row in report.rows]
     names = list(rows[0]) if rows else ["model"]
     file = io.StringIO()
@@ -229,8 +245,8 @@ def _plain(value: object) -> object:
 def _verdict(rows: Sequence[Result]) -> str:
     """Recommend a model.
 
-    Start from the best on the test rows and go down the front to faster ones, for as long as the
-    best does not clearly err less and each step at least halves the time.
+    Start from the best on the test rows and go down the front to faster ones, for as long
+    as the best does not clearly err less and each step at least halves the time.
     """
     models = [row for row in rows if not row.baseline]
     floor = next((row for row in rows if row.baseline), None)
@@ -257,7 +273,11 @@ def _verdict(rows: Sequence[Result]) -> str:
         )
     if faster is not None:
         words.append(f"If it must be faster, {faster.model}: {_at(faster)}.")
-    elif take is best and [row for row in models if row.front] == [best] and len(models) > 1:
+    elif (
+        take is best
+        and [row for row in models if row.front] == [best]
+        and len(models) > 1
+    ):
         words.append("No other model is as accurate or as fast.")
     return " ".join(words)
 

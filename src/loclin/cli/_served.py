@@ -27,10 +27,16 @@ from loclin.tables import TableEncoder, contributions
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-CANDIDATES = ("LocallyLinearEnsemble", "ML3Classifier", "L3MClassifier")  # of --model auto
+CANDIDATES = (
+    "LocallyLinearEnsemble",
+    "ML3Classifier",
+    "L3MClassifier",
+)  # of --model auto
 _NO_MEMBER = {"KernelLMKLClassifier"}  # it takes kernels, not features
 NAMES = [
-    *sorted(name for name in set(loclin.__all__) - _NO_MEMBER if name.endswith("Classifier")),
+    *sorted(
+        name for name in set(loclin.__all__) - _NO_MEMBER if name.endswith("Classifier")
+    ),
     "LocallyLinearEnsemble",
 ]
 METRICS = ("log_loss", "error", "auc")
@@ -39,7 +45,8 @@ _MOST_COMPARED = 20_000  # rows that "auto" is chosen by
 _ROWS_AT_ONCE = 50_000  # predicted, so that memory stays flat
 
 Table = Annotated[
-    str, typer.Argument(help="A table: CSV, TSV, Parquet, or - for CSV from standard input.")
+    str,
+    typer.Argument(help="A table: CSV, TSV, Parquet, or - for CSV from standard input."),
 ]
 File = Annotated[Path, typer.Argument(help="A file that `loclin fit` has saved.")]
 
@@ -66,12 +73,18 @@ def told() -> Iterator[None]:
 def fit(
     data: Table,
     target: Annotated[str, typer.Option(metavar="COLUMN", help="Column of labels.")],
-    save: Annotated[Path, typer.Option(metavar="FILE", help="File to write the model to.")],
+    save: Annotated[
+        Path, typer.Option(metavar="FILE", help="File to write the model to.")
+    ],
     model: Annotated[
-        str, typer.Option(metavar="NAME", help="A classifier's name, or auto: the best of three.")
+        str,
+        typer.Option(
+            metavar="NAME", help="A classifier's name, or auto: the best of three."
+        ),
     ] = "auto",
     metric: Annotated[
-        str, typer.Option(metavar="NAME", help="What auto goes by: log_loss, error or auc.")
+        str,
+        typer.Option(metavar="NAME", help="What auto goes by: log_loss, error or auc."),
     ] = "log_loss",
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of folds and models.")] = 0,
 ) -> None:
@@ -82,14 +95,18 @@ def fit(
     """
     with told():
         frame, y, notes = labelled(read_table(data), target)
-        candidates = [named(name, seed) for name in (CANDIDATES if model == "auto" else [model])]
+        candidates = [
+            named(name, seed) for name in (CANDIDATES if model == "auto" else [model])
+        ]
         if metric not in METRICS:
             raise InputError(f"--metric {metric!r} is unknown; {near(metric, METRICS)}")
         compared, labels = frame, y
         if len(y) > _MOST_COMPARED:
             drawn = np.random.default_rng(seed).permutation(len(y))[:_MOST_COMPARED]
             compared, labels = frame.iloc[drawn], y[drawn]
-            notes.append(f"held-out figures are of {_MOST_COMPARED:,} rows, drawn at random")
+            notes.append(
+                f"held-out figures are of {_MOST_COMPARED:,} rows, drawn at random"
+            )
         for note in notes:
             say(f"note: {note}", error=True)
         results = [held_out(one, compared, labels, seed) for one in candidates]
@@ -105,7 +122,9 @@ def fit(
             "target": target,
             "rows": len(y),
             "classes": [str(label) for label in chosen.classes_],
-            "held out": {key: value for key, value in results[best].items() if key != "order"},
+            "held out": {
+                key: value for key, value in results[best].items() if key != "order"
+            },
         }
         loclin.io.save(chosen, save)
         say(f"saved {type(chosen[-1]).__name__} in {save}")
@@ -116,10 +135,14 @@ def predict(
     file: File,
     data: Table,
     proba: Annotated[
-        bool, typer.Option("--proba", help="Write a column of probabilities for each class, too.")
+        bool,
+        typer.Option(
+            "--proba", help="Write a column of probabilities for each class, too."
+        ),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="CSV to write; standard output by default.")
+        Path | None,
+        typer.Option(metavar="FILE", help="CSV to write; standard output by default."),
     ] = None,
 ) -> None:
     """Predict the rows of a table, part by part: memory does not grow with them."""
@@ -127,7 +150,11 @@ def predict(
         model = loaded(file)
         if proba and not hasattr(model, "predict_proba"):
             raise InputError(f"{model[0].about_['model']} in {file} has no probabilities")
-        with open(out, "w", encoding="utf-8", newline="") if out else nullcontext(sys.stdout) as to:
+        with (
+            open(out, "w", encoding="utf-8", newline="")
+            if out
+            else nullcontext(sys.stdout) as to
+        ):
             for number, part in enumerate(parts_of(data)):
                 _predicted(model, part, proba).to_csv(
                     to, index=False, header=number == 0, lineterminator="\n"
@@ -145,7 +172,9 @@ def explain(
     with told():
         model, frame = loaded(file), read_table(data)
         if not 0 <= row < len(frame):
-            raise InputError(f"--row {row} is not there: the table has rows 0 to {len(frame) - 1}")
+            raise InputError(
+                f"--row {row} is not there: the table has rows 0 to {len(frame) - 1}"
+            )
         told_row = explained(model, frame.iloc[[row]])
         if as_json:
             print(json.dumps(told_row, indent=1))
@@ -156,7 +185,8 @@ def explain(
 
 @app.command()
 def info(
-    file: File, as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False
+    file: File,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
 ) -> None:
     """Say what a file holds: the model, its columns, and how good it was on held-out rows."""
     with told():
@@ -165,7 +195,9 @@ def info(
         if as_json:
             print(json.dumps(about, indent=1))
             return
-        say(f"{about['model']}, fitted to {about['rows']:,} rows; loclin {about['loclin']}")
+        say(
+            f"{about['model']}, fitted to {about['rows']:,} rows; loclin {about['loclin']}"
+        )
         say(f"predicts {about['target']}: {', '.join(about['classes'])}")
         say(_line("on held-out rows", about["held out"]))
         for name, kind in about["columns"].items():
@@ -211,14 +243,18 @@ def parts_of(path: str) -> Iterator[DataFrame]:
         ) as parts:
             yield from parts
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no table of comma-separated values: {error}") from error
+        raise InputError(
+            f"{path} is no table of comma-separated values: {error}"
+        ) from error
 
 
 def _parquet(path: str) -> Iterator[DataFrame]:
     try:
         from pyarrow import parquet
     except ImportError as error:
-        raise InputError('Parquet needs pyarrow: pip install "loclin[parquet]"') from error
+        raise InputError(
+            'Parquet needs pyarrow: pip install "loclin[parquet]"'
+        ) from error
     for batch in parquet.ParquetFile(path).iter_batches(_ROWS_AT_ONCE):
         yield batch.to_pandas()
 
@@ -226,7 +262,9 @@ def _parquet(path: str) -> Iterator[DataFrame]:
 def labelled(frame: DataFrame, target: str) -> tuple[DataFrame, NDArray[Any], list[str]]:
     """Return features and labels, as texts, and what was left out."""
     if target not in frame.columns:
-        raise InputError(f"there is no column {target!r}; {near(target, map(str, frame.columns))}")
+        raise InputError(
+            f"there is no column {target!r}; {near(target, map(str, frame.columns))}"
+        )
     labels, notes = frame[target], []
     known = labels.notna()
     if not known.all():
@@ -243,7 +281,9 @@ def labelled(frame: DataFrame, target: str) -> tuple[DataFrame, NDArray[Any], li
     return frame, y, notes
 
 
-def held_out(model: Pipeline, frame: DataFrame, y: NDArray[Any], seed: int) -> dict[str, Any]:
+def held_out(
+    model: Pipeline, frame: DataFrame, y: NDArray[Any], seed: int
+) -> dict[str, Any]:
     """Return error, log loss and AUC of rows that folds hold out."""
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
     found = cross_val_predict(clone(model), frame, y, cv=folds, method="predict_proba")
@@ -261,7 +301,9 @@ def loaded(file: Path) -> Any:
     model = loclin.io.load(file)
     encoder = model[0] if isinstance(model, Pipeline) else None
     if not hasattr(encoder, "about_"):
-        raise InputError(f"{file} was not written by `loclin fit`; load it with loclin.io.load")
+        raise InputError(
+            f"{file} was not written by `loclin fit`; load it with loclin.io.load"
+        )
     return model
 
 
@@ -292,7 +334,9 @@ def _predicted(model: Pipeline, part: DataFrame, proba: bool) -> DataFrame:
     name = f"predicted {model[0].about_['target']}"
     if not proba:
         return pd.DataFrame({name: model.predict(part) if len(part) else []})
-    shares = model.predict_proba(part) if len(part) else np.empty((0, len(model.classes_)))
+    shares = (
+        model.predict_proba(part) if len(part) else np.empty((0, len(model.classes_)))
+    )
     table = pd.DataFrame(shares, columns=[str(label) for label in model.classes_])
     table.insert(0, name, model.classes_[shares.argmax(axis=1)] if len(part) else [])
     return table

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 __all__ = ["Settings"]
 
-LIMIT_BUDGETS, LIMIT_SECONDS = 60, 300  # the time limit: so many budgets, but at least ...
+# the time limit: so many budgets, but at least ...
+LIMIT_BUDGETS, LIMIT_SECONDS = 60, 300
 LONGEST = 1e9  # ... and at most so many seconds
 
 
@@ -27,8 +28,8 @@ class Settings:
     threads : int
         Threads of BLAS and OpenMP for each fit; 0 leaves them as they are.
     time_limit : float
-        Seconds that one system may take in all, in a process that is killed then; 0: no limit, and
-        with one job no process of its own.
+        Seconds that one system may take in all, in a process that is killed then; 0: no
+        limit, and with one job no process of its own.
     """
 
     budget: float = 2.0

@@ -1,16 +1,17 @@
 """The classifiers that are compared: how each is built, and what is searched for it.
 
-A search space maps parameters to distributions. Three keys are drawn in a form that carries over
-from the rows of a cross-validation fold to all rows, and `System.resolve` writes them out:
+A search space maps parameters to distributions. Three keys are drawn in a form that
+carries over from the rows of a cross-validation fold to all rows, and `System.resolve`
+writes them out:
 
-- ``alpha*n/norm2``: L2 strength times the number of rows, so that the penalty keeps its weight
-  against the *sum* of losses, as a constant ``C`` does in scikit-learn's SVMs; in units of the
-  mean squared norm of the scaled rows, with which the best strength grows (measured: from 0.1 / n
-  on LETTER's 16 features to 13 / n on USPS's 256);
-- ``gamma*norm2``: RBF width in the inverse of that unit, less the square of the mean (1 is
-  scikit-learn's ``gamma="scale"``);
-- ``n_components``, ``n_neighbors``, ``n_models``: no more than there are rows; ``n_anchors``,
-  ``n_clusters``: no more than one for four rows.
+- ``alpha*n/norm2``: L2 strength times the number of rows, so that the penalty keeps its
+  weight against the *sum* of losses, as a constant ``C`` does in scikit-learn's SVMs; in
+  units of the mean squared norm of the scaled rows, with which the best strength grows
+  (measured: from 0.1 / n on LETTER's 16 features to 13 / n on USPS's 256);
+- ``gamma*norm2``: RBF width in the inverse of that unit, less the square of the mean (1
+  is scikit-learn's ``gamma="scale"``);
+- ``n_components``, ``n_neighbors``, ``n_models``: no more than there are rows;
+  ``n_anchors``, ``n_clusters``: no more than one for four rows.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ ON_REQUEST = ("CSVMClassifier", "KernelLMKLClassifier", "LDKLClassifier", "LMKLC
 
 @dataclass(frozen=True)
 class Shape:
-    """What a system must know of the data: rows, features, sparsity, variance once scaled."""
+    """What a system must know of the data:
+    rows, features, sparsity, variance once scaled.
+    """
 
     n_rows: int
     n_features: int
@@ -95,7 +98,9 @@ class System:
         parameters = {}
         for key, value in drawn.items():
             if key == "alpha*n/norm2":
-                parameters["alpha"] = value * (1 + shape.n_features * shape.variance) / shape.n_rows
+                parameters["alpha"] = (
+                    value * (1 + shape.n_features * shape.variance) / shape.n_rows
+                )
             elif key == "gamma*norm2":
                 parameters["gamma"] = value / (shape.n_features * (shape.variance or 1.0))
             elif key in ("n_anchors", "n_clusters"):
@@ -109,23 +114,27 @@ class System:
         classifier = self.build(seed, **self.resolve(drawn, shape))
         if self.baseline or (self.tree and not shape.sparse):
             return classifier
-        if "standardize" in classifier.get_params(deep=False):  # the scaler in front does it
+        # the scaler in front does it
+        if "standardize" in classifier.get_params(deep=False):
             classifier.set_params(standardize=False)
         if self.tree:
-            return make_pipeline(FunctionTransformer(_to_dense, accept_sparse=True), classifier)
-        return make_pipeline(MaxAbsScaler() if shape.sparse else StandardScaler(), classifier)
+            return make_pipeline(
+                FunctionTransformer(_to_dense, accept_sparse=True), classifier
+            )
+        return make_pipeline(
+            MaxAbsScaler() if shape.sparse else StandardScaler(), classifier
+        )
 
     def refuses(self, shape: Shape) -> str | None:
         """Return why the system cannot take such data, or None."""
         size = 8 * shape.n_rows * shape.n_features
         if not (self.tree and shape.sparse):
             return None
+        columns = f"needs dense features: {shape.n_features:,} columns"
         if size > DENSE_BYTES:
-            return (
-                f"needs dense features: {shape.n_features:,} columns would take {size / 1e9:.1f} GB"
-            )
+            return f"{columns} would take {size / 1e9:.1f} GB"
         if shape.n_features > DENSE_COLUMNS:
-            return f"needs dense features: {shape.n_features:,} columns would take it too long"
+            return f"{columns} would take it too long"
         return None
 
 
@@ -166,7 +175,8 @@ def _key(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower()).removesuffix("classifier")
 
 
-# --- loclin's own: every public classifier runs; a line here gives it a search ---------------
+# --- loclin's own: every public classifier runs; a line here gives it a search
+# ---------------
 
 
 def _own_spaces() -> dict[str, dict[str, Any]]:
@@ -176,19 +186,32 @@ def _own_spaces() -> dict[str, dict[str, Any]]:
         "alpha*n/norm2": loguniform(0.001, 0.1),  # codes have squared norms of about 0.2
     }
     return {
-        "ML3Classifier": {"n_models": [8, 16, 32, 64], "alpha*n/norm2": loguniform(0.003, 0.3)},
+        "ML3Classifier": {
+            "n_models": [8, 16, 32, 64],
+            "alpha*n/norm2": loguniform(0.003, 0.3),
+        },
         "LLSVMClassifier": by_anchors,
         "SAPLClassifier": by_anchors,
-        "L3MClassifier": {"n_regions": [2, 4, 6, 8, 12], "alpha*n/norm2": loguniform(0.001, 0.3)},
-        "LDKLClassifier": {"depth": [2, 3, 4, 5, 6], "alpha*n/norm2": loguniform(0.003, 0.3)},
-        "LMKLClassifier": {"n_models": [5, 10, 20, 40], "alpha*n/norm2": loguniform(0.001, 0.3)},
+        "L3MClassifier": {
+            "n_regions": [2, 4, 6, 8, 12],
+            "alpha*n/norm2": loguniform(0.001, 0.3),
+        },
+        "LDKLClassifier": {
+            "depth": [2, 3, 4, 5, 6],
+            "alpha*n/norm2": loguniform(0.003, 0.3),
+        },
+        "LMKLClassifier": {
+            "n_models": [5, 10, 20, 40],
+            "alpha*n/norm2": loguniform(0.001, 0.3),
+        },
         "KernelLMKLClassifier": {
             "kernels": [("linear", "poly"), ("linear", "rbf"), ("poly", "rbf")]
         },
         "CSVMClassifier": {
             "n_clusters": [8, 16, 32, 64, 128],
             "global_penalty": loguniform(0.1, 3),
-            "alpha*n/norm2": loguniform(0.01, 1),  # long vectors have three times the norm
+            # long vectors have three times the norm
+            "alpha*n/norm2": loguniform(0.01, 1),
         },
         "SVMKNNClassifier": {"n_neighbors": [5, 10, 20, 50, 100]},
         "USSVMClassifier": {
@@ -214,18 +237,26 @@ def _own_systems() -> list[System]:
             systems.append(
                 System(name, build, space, start, growth, own=True, on_request=on_request)
             )
-    # The ensemble finds its members' loops compiled; beside them it would compile them once more.
+    # The ensemble finds its members' loops compiled; beside them it would compile them
+    # once more.
     return sorted(systems, key=lambda system: system.name == "LocallyLinearEnsemble")
 
 
 def _own(
-    classifier: type, seed: int, *, n_anchors: int = 0, n_neighbors: int = 0, **parameters: Any
+    classifier: type,
+    seed: int,
+    *,
+    n_anchors: int = 0,
+    n_neighbors: int = 0,
+    **parameters: Any,
 ) -> BaseEstimator:
     """Build a classifier of loclin; LL-SVM gets its anchors in a coding."""
     known = signature(classifier).parameters
     if n_anchors:
         counts = {"n_anchors": n_anchors, "n_neighbors": min(n_neighbors or 8, n_anchors)}
-        parameters |= {"coding": SoftAssignmentCoding(**counts)} if "coding" in known else counts
+        parameters |= (
+            {"coding": SoftAssignmentCoding(**counts)} if "coding" in known else counts
+        )
     elif n_neighbors:
         parameters["n_neighbors"] = n_neighbors
     if "random_state" in known:
@@ -233,7 +264,8 @@ def _own(
     return classifier(**parameters)
 
 
-# --- the rivals -------------------------------------------------------------------------------
+# --- the rivals
+# -------------------------------------------------------------------------------
 
 
 def _rivals() -> list[System]:
@@ -251,7 +283,8 @@ def _rivals() -> list[System]:
             },
             tree=True,
         ),
-        # C = 1, the default, is up to 40 times slower on standardised features and seldom wins
+        # C = 1, the default, is up to 40 times slower on standardised features and seldom
+        # wins
         System(
             "LinearSVC",
             partial(_seeded, LinearSVC),
@@ -271,7 +304,11 @@ def _rivals() -> list[System]:
         System(
             "Nystroem+LinearSVC",
             _nystroem,  # its defaults, 100 components and C = 1, would be a straw man
-            {"n_components": [100, 200, 400, 800], "gamma*norm2": widths, "C": loguniform(1, 100)},
+            {
+                "n_components": [100, 200, 400, 800],
+                "gamma*norm2": widths,
+                "C": loguniform(1, 100),
+            },
             start={"n_components": 300, "gamma*norm2": 1.0, "C": 10.0},
         ),
         System(

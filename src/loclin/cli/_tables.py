@@ -111,7 +111,12 @@ def read_parquet(path: Path, target: str | None, limit: Limit) -> Part:
 
 def _is_text(kind: DataType, types: ModuleType) -> bool:
     """Tell whether Arrow's type is of strings or bytes."""
-    tests = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    tests = (
+        types.is_string,
+        types.is_large_string,
+        types.is_binary,
+        types.is_large_binary,
+    )
     return any(test(kind) for test in tests)
 
 
@@ -124,7 +129,9 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         )
 
 
-def _check_table(path: Path, limit: Limit, rows: int, columns: int, column_bytes: int) -> None:
+def _check_table(
+    path: Path, limit: Limit, rows: int, columns: int, column_bytes: int
+) -> None:
     """Raise where a table of this shape is above the limit."""
     limit.check(path, column_bytes * columns, f"{columns:,} columns of a table take")
     limit.check(path, 8 * rows * columns, f"{rows:,} rows of {columns:,} columns take")
@@ -180,7 +187,11 @@ def _find_column(path: Path, names: Sequence[str], target: str | None) -> str:
     if target in names:
         return target
     numbered = list(names) == [str(column) for column in range(len(names))]
-    if numbered and target.lstrip("-").isdigit() and -len(names) <= int(target) < len(names):
+    if (
+        numbered
+        and target.lstrip("-").isdigit()
+        and -len(names) <= int(target) < len(names)
+    ):
         return names[int(target)]
     if numbered:
         raise InputError(
@@ -213,7 +224,9 @@ def _from_frame(
     from pandas.api import types
 
     if frame.shape[0] == 0:
-        raise InputError(f"{path}: has no rows below the column names; save the data again")
+        raise InputError(
+            f"{path}: has no rows below the column names; save the data again"
+        )
     labels, features = frame[label], frame.drop(columns=label)
     missing = int(labels.isna().sum())
     if missing:
@@ -277,7 +290,8 @@ def _not_numeric(
 ) -> str:
     """Say which columns are not numeric, with a value as an example."""
     column = features[bad[0]]
-    # a part at a time: texts that a file lists once may be any size when they are written out
+    # a part at a time: texts that a file lists once may be any size when they are written
+    # out
     parts = (column.iloc[first : first + 1000] for first in range(0, len(column), 1000))
     words = (
         index
@@ -290,5 +304,9 @@ def _not_numeric(
         f"{path}: column '{bad[0]}' is not numeric{others}: "
         f"'{column.iloc[position]}' in row {position + first_row}; "
         "drop such columns or encode them, for example with pandas.get_dummies"
-        + (f"; if it holds the labels, give --target {shlex.quote(bad[0])}" if guessed else "")
+        + (
+            f"; if it holds the labels, give --target {shlex.quote(bad[0])}"
+            if guessed
+            else ""
+        )
     )

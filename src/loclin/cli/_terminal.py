@@ -29,10 +29,14 @@ def lost_output(error: OSError) -> int:
 
     A reader that left, as in ``loclin compare | head -1``, is told nothing.
     """
-    with suppress(OSError, AttributeError):  # what it still holds must not fail again at the end
+    # what it still holds must not fail again at the end
+    with suppress(OSError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if not isinstance(error, BrokenPipeError):
-        say(f"loclin: the standard output cannot be written ({error.strerror})", error=True)
+        say(
+            f"loclin: the standard output cannot be written ({error.strerror})",
+            error=True,
+        )
     return 1
 
 
@@ -49,13 +53,18 @@ def run(app: typer.Typer) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
         else:
-            say(f"loclin: {one_line(error.format_message())} (loclin compare --help)", error=True)
+            say(
+                f"loclin: {one_line(error.format_message())} (loclin compare --help)",
+                error=True,
+            )
         return 2
     return status if isinstance(status, int) else 0
 
 
 def _prepare() -> None:
-    """Keep closed streams' numbers from files, and print what an encoding lacks as escapes."""
+    """Keep closed streams' numbers from files,
+    and print what an encoding lacks as escapes.
+    """
     for number in range(3):
         try:
             os.fstat(number)

@@ -94,7 +94,11 @@ def plain_table(
     widths = [max(len(line[index]) for line in table) for index in range(len(table[0]))]
     lines = []
     for line in table:
-        left = [cell.ljust(width) for cell, width in zip(line[:2], widths[:2], strict=True)]
-        right = [cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)]
+        left = [
+            cell.ljust(width) for cell, width in zip(line[:2], widths[:2], strict=True)
+        ]
+        right = [
+            cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)
+        ]
         lines.append(" ".join(left[:1]) + " " + "  ".join(left[1:] + right))
     return [line.rstrip() for line in lines]

@@ -20,13 +20,14 @@ from loclin.cli._systems import Shape, System
 __all__ = ["Tuned", "tune"]
 
 PILOT_ROWS = 1000  # data of up to twice as many rows are tuned on all of them, untried
-FEW_FEATURES = 1000  # of more, a fit to few rows may be long, and one is timed before the last
+# of more, a fit to few rows may be long, and one is timed before the last
+FEW_FEATURES = 1000
 WANTED = 5  # candidates that the budget should at least allow for
 HOPELESS = 3.0  # standard errors behind the best, at which a candidate is dropped
-# The search ends where so many candidates in a row have not brought the best error down by this
-# share of its standard error. On digits, cancer and wine, SVC, kNN and LinearSVC end where 40
-# candidates do, but for SVC on cancer (1.41 for 1.17 %, standard error 0.5); 12 cost kNN up to 0.9
-# points.
+# The search ends where so many candidates in a row have not brought the best error down
+# by this share of its standard error. On digits, cancer and wine, SVC, kNN and LinearSVC
+# end where 40 candidates do, but for SVC on cancer (1.41 for 1.17 %, standard error 0.5);
+# 12 cost kNN up to 0.9 points.
 STILL = 20
 MOVED = 0.25
 
@@ -46,9 +47,11 @@ class Tuned:
     folds, rows : int
         Folds that were scored, and rows they were made of.
     tried : int
-        Candidates looked at, those dropped early included; none where there was nothing to choose.
+        Candidates looked at, those dropped early included; none where there was nothing
+        to choose.
     fit_seconds, fit_rows : float
-        Mean time of one of its fits, and the rows of that fit; no time where it was not needed.
+        Mean time of one of its fits, and the rows of that fit; no time where it was not
+        needed.
     seconds : float
         What tuning took.
     """
@@ -64,7 +67,9 @@ class Tuned:
 
 
 class _Fold(NamedTuple):
-    """One candidate on one fold: errors, rows they were counted on, the fit's time and rows."""
+    """One candidate on one fold:
+    errors, rows they were counted on, the fit's time and rows.
+    """
 
     wrong: int
     rows: int
@@ -89,7 +94,9 @@ class _Stopwatch:
     def __call__(self) -> float:
         return perf_counter() - self._start
 
-    def pause(self, function: Callable[[int, float], None], tried: int, error: float) -> None:
+    def pause(
+        self, function: Callable[[int, float], None], tried: int, error: float
+    ) -> None:
         start = perf_counter()
         function(tried, error)
         self._start += perf_counter() - start
@@ -106,8 +113,8 @@ def tune(
     """Search the space of ``system`` until the budget is spent.
 
     The default parameters come first, then random ones in a fixed seeded order. The first
-    candidate is always evaluated, on as many folds as two budgets allow. The search ends early
-    where the interval of the best one's error no longer moves.
+    candidate is always evaluated, on as many folds as two budgets allow. The search ends
+    early where the interval of the best one's error no longer moves.
 
     Parameters
     ----------
@@ -158,15 +165,23 @@ def tune(
     return _summary(*best, len(y), len(bests), spent())
 
 
-def _untuned(system: System, X: Matrix, y: np.ndarray, shape: Shape, settings: Settings) -> Tuned:
-    """Return the defaults, where there is nothing to choose; of large data, time a fit of some."""
+def _untuned(
+    system: System, X: Matrix, y: np.ndarray, shape: Shape, settings: Settings
+) -> Tuned:
+    """Return the defaults, where there is nothing to choose;
+    of large data, time a fit of some.
+    """
     spent, size = _Stopwatch(), _pilot_rows(y)
     if len(y) <= 2 * size and shape.n_features <= FEW_FEATURES:
         return Tuned(system.start, None, 0, 0, 0, 0.0, len(y), 0.0)
     rows = stratified_rows(y, size, settings.seed, settings.folds)
     X, y = X[rows], y[rows]
-    timed = _fit_and_count(system, system.start, X, y, _folds(y, settings)[0], shape, settings.seed)
-    return Tuned(system.start, None, 0, len(rows), 0, timed.fit_seconds, timed.fit_rows, spent())
+    timed = _fit_and_count(
+        system, system.start, X, y, _folds(y, settings)[0], shape, settings.seed
+    )
+    return Tuned(
+        system.start, None, 0, len(rows), 0, timed.fit_seconds, timed.fit_rows, spent()
+    )
 
 
 def _pilot_rows(y: np.ndarray) -> int:
@@ -183,12 +198,18 @@ def _still(bests: Sequence[float], n_rows: int) -> bool:
 
 
 def _summary(
-    score: Sequence[_Fold], drawn: Mapping[str, Any], n_rows: int, tried: int, seconds: float
+    score: Sequence[_Fold],
+    drawn: Mapping[str, Any],
+    n_rows: int,
+    tried: int,
+    seconds: float,
 ) -> Tuned:
     """Return what tuning found, from the folds of the best candidate."""
     fit_seconds = float(np.mean([fold.fit_seconds for fold in score]))
     fit_rows = float(np.mean([fold.fit_rows for fold in score]))
-    return Tuned(drawn, _error(score), len(score), n_rows, tried, fit_seconds, fit_rows, seconds)
+    return Tuned(
+        drawn, _error(score), len(score), n_rows, tried, fit_seconds, fit_rows, seconds
+    )
 
 
 def _candidates(system: System, settings: Settings) -> Iterator[Mapping[str, Any]]:
@@ -196,7 +217,8 @@ def _candidates(system: System, settings: Settings) -> Iterator[Mapping[str, Any
     yield system.start
     lists = [len(values) for values in system.space.values() if isinstance(values, list)]
     count = settings.candidates - 1
-    if len(lists) == len(system.space):  # the sampler draws such a grid without replacement
+    # the sampler draws such a grid without replacement
+    if len(lists) == len(system.space):
         count = min(count, int(np.prod(lists)) if lists else 0)
     if count > 0:
         yield from ParameterSampler(system.space, count, random_state=settings.seed)
@@ -256,8 +278,9 @@ def _fit_and_count(
 def _hopeless(score: Sequence[_Fold], best: Sequence[_Fold]) -> bool:
     """Tell whether a candidate cannot, or will hardly, come out below the best.
 
-    It cannot once it has made all the errors of the best; it hardly will when, on the folds both
-    have seen, it is behind by three standard errors of the difference of two counts.
+    It cannot once it has made all the errors of the best; it hardly will when, on the
+    folds both have seen, it is behind by three standard errors of the difference of two
+    counts.
     """
     wrong, same = _wrong(score), _wrong(best[: len(score)])
     return wrong > _wrong(best) or wrong - same > HOPELESS * sqrt(wrong + same)
@@ -271,10 +294,11 @@ def _tuning_rows(
     settings: Settings,
     spent: _Stopwatch,
 ) -> np.ndarray:
-    """Choose the rows to tune on: all, or a stratified part that allows several candidates.
+    """Choose the rows to tune on:
+    all, or a stratified part that allows several candidates.
 
-    Fits of growing parts are timed, each three times the last, while the next one still lets
-    the budget hold `WANTED` candidates.
+    Fits of growing parts are timed, each three times the last, while the next one still
+    lets the budget hold `WANTED` candidates.
     """
     n, size = len(y), _pilot_rows(y)
     if n <= 2 * size:

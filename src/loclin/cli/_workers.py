@@ -1,4 +1,6 @@
-"""Processes that call a function on one item after another, and are killed where one takes long."""
+"""Processes that call a function on one item after another,
+and are killed where one takes long.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class _Call:
     pipe: Connection
     left: float  # seconds that the call may still take ...
     since: float | None = None  # ... from this moment on; None: its clock stands still
-    waits: str = ""  # for its "item", to "go" on, to go on "alone"; "": for nothing, it runs
+    # for its "item", to "go" on, to go on "alone"; "": for nothing, it runs
+    waits: str = ""
     alone: bool = False  # it runs alone
 
     def late(self) -> float:
@@ -54,12 +57,13 @@ class _Call:
 
 
 class Workers:
-    """Calls ``function(item, callback)`` for many items, several at once, each in a process.
+    """Calls ``function(item, callback)`` for many items,
+    several at once, each in a process.
 
-    A context manager. What a call tells its callback reaches the caller's, and the call goes on
-    when that has returned. A message whose attribute ``alone`` is true asks for a quiet machine:
-    the call goes on when all others wait, and they wait until its next message or its end. Time
-    spent waiting is not counted.
+    A context manager. What a call tells its callback reaches the caller's, and the call
+    goes on when that has returned. A message whose attribute ``alone`` is true asks for a
+    quiet machine: the call goes on when all others wait, and they wait until its next
+    message or its end. Time spent waiting is not counted.
 
     Parameters
     ----------
@@ -72,7 +76,10 @@ class Workers:
     """
 
     def __init__(
-        self, function: Callable[[Any, Callable[[Any], None]], Any], count: int, seconds: float
+        self,
+        function: Callable[[Any, Callable[[Any], None]], Any],
+        count: int,
+        seconds: float,
     ) -> None:
         self._function = function
         self._count = count
@@ -117,7 +124,9 @@ class Workers:
     def _start(self, item: Any) -> None:
         context = get_context("spawn")  # a fork of a process with threads may hang
         pipe, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, self._function), daemon=True)
+        process = context.Process(
+            target=_serve, args=(theirs, self._function), daemon=True
+        )
         process.start()
         theirs.close()
         self._calls.append(_Call(item, process, pipe, self._seconds))
@@ -155,7 +164,9 @@ def _hear(call: _Call, callback: Callable[[Any], None]) -> tuple[bool, Any]:
     return waits == "end", told
 
 
-def _serve(pipe: Connection, function: Callable[[Any, Callable[[Any], None]], Any]) -> None:
+def _serve(
+    pipe: Connection, function: Callable[[Any, Callable[[Any], None]], Any]
+) -> None:
     """Call the function on what comes through the pipe, for as long as the parent lives."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     Thread(target=_end_with_parent, daemon=True).start()

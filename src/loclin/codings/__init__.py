@@ -1,9 +1,10 @@
 """Codings: how much each anchor counts at each row, as scikit-learn transformers.
 
-`transform` gives a CSR matrix (n_samples, m), one column an anchor (or anchor plane). The codings
-by anchors give weights that sum to one: soft assignment, inverse distances and least squares (LLC)
-over the k nearest anchors, and local coordinates (LCC) over all of them. `TangentCoding` adds the
-coordinates along the tangents of each anchor; `OrthogonalCoding` weighs planes.
+`transform` gives a CSR matrix (n_samples, m), one column an anchor (or anchor plane). The
+codings by anchors give weights that sum to one: soft assignment, inverse distances and
+least squares (LLC) over the k nearest anchors, and local coordinates (LCC) over all of
+them. `TangentCoding` adds the coordinates along the tangents of each anchor;
+`OrthogonalCoding` weighs planes.
 """
 
 from loclin.codings._lcc import LocalCoordinateCoding

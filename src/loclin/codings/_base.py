@@ -22,7 +22,8 @@ class Coding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     n_features_in_: Annotated[int, Size("d")]
     feature_names_in_: Annotated[NDArray, Shape("d", None)]
     _n_features_out: int
-    # Does nothing change where all anchors are as much further away by features they have not?
+    # Does nothing change where all anchors are as much further away by features they have
+    # not?
     _can_do_with_columns = False
 
     @abstractmethod

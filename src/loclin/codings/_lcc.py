@@ -27,7 +27,8 @@ _STEPS = 10  # per anchor, for a row: 3 sufficed for thousands of random problem
 
 
 class LocalCoordinateCoding(AnchorCoding):
-    """Local coordinate coding (LCC): a row rebuilt from few, near anchors, which are learned.
+    """Local coordinate coding (LCC):
+    a row rebuilt from few, near anchors, which are learned.
 
     The code of a row x solves, exactly and for given anchors v_j::
 
@@ -35,32 +36,33 @@ class LocalCoordinateCoding(AnchorCoding):
         subject to  sum_j c_j = 1
 
     and the anchors minimise the mean of this over the rows, plus
-    ``shrinkage * sum_j ||v_j||^2``: the objective of Nonlinear learning using local coordinate
-    coding (Yu, Zhang and Gong, 2009), equation 7 of Learning anchor planes for classification
-    (Zhang et al., 2011), over n. `fit` alternates codes of the rows with least squares for the
-    anchors. Codes are sparse and may be negative.
+    ``shrinkage * sum_j ||v_j||^2``: the objective of Nonlinear learning using local
+    coordinate coding (Yu, Zhang and Gong, 2009), equation 7 of Learning anchor planes for
+    classification (Zhang et al., 2011), over n. `fit` alternates codes of the rows with
+    least squares for the anchors. Codes are sparse and may be negative.
 
     Parameters
     ----------
     n_anchors : int, default=512
         How many anchors (the number of published figures). Memory grows with its square.
     locality : float, default=0.1
-        The mu of equation 7, at least 1e-6: the smaller, the more anchors count, and from farther
-        away. It has no unit, so it need not follow the scale of X. On MNIST with 512 anchors 0.3,
-        0.1, 0.03 and 0.01 give a row 3, 5 to 7, 25 and 60 nonzeros; a linear SVM on the codes errs
-        least at 0.1 (cross-validation, 5,000 training rows). Time grows with the cube of the
-        nonzeros.
+        The mu of equation 7, at least 1e-6: the smaller, the more anchors count, and from
+        farther away. It has no unit, so it need not follow the scale of X. On MNIST with
+        512 anchors 0.3, 0.1, 0.03 and 0.01 give a row 3, 5 to 7, 25 and 60 nonzeros; a
+        linear SVM on the codes errs least at 0.1 (cross-validation, 5,000 training rows).
+        Time grows with the cube of the nonzeros.
     shrinkage : float, default=1e-8
-        The lambda of equation 7, at least 0. It is not needed for a solution, and it draws anchors
-        to the origin, which need not mean anything: the default is so small that only anchors with
-        less than a millionth of the weights feel it.
+        The lambda of equation 7, at least 0. It is not needed for a solution, and it
+        draws anchors to the origin, which need not mean anything: the default is so small
+        that only anchors with less than a millionth of the weights feel it.
     max_iter : int, default=10
         Alternations. 0 takes the anchors as they start.
     tol : float, default=1e-3
-        Stop where an alternation makes the objective fall by no more than this part of it.
+        Stop where an alternation makes the objective fall by no more than this part of
+        it.
     max_samples : int or None, default=20000
-        Alternate on at most this many rows, drawn at random: a few dozen rows an anchor place it
-        well. None for all.
+        Alternate on at most this many rows, drawn at random: a few dozen rows an anchor
+        place it well. None for all.
     anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
             (n_anchors, n_features), default="kmeans"
         Where the anchors start.
@@ -70,15 +72,17 @@ class LocalCoordinateCoding(AnchorCoding):
     ----------
     anchors_ : ndarray of shape (n_anchors, n_features)
     objective_ : list of float, of length `n_iter_` + 1
-        The objective over the rows used, after each alternation, the start first. It does not rise.
+        The objective over the rows used, after each alternation, the start first. It does
+        not rise.
     n_iter_ : int
         Alternations done.
 
     Notes
     -----
-    Codes meet the optimality conditions of their problem to 1e-12 of ``(1 + locality) (||x||^2 +
-    max_j ||v_j||^2)``, lengths taken from the mean of the anchors. A row on an anchor gets that
-    anchor alone. An anchor that no row uses stays where it is.
+    Codes meet the optimality conditions of their problem to 1e-12 of
+    ``(1 + locality) (||x||^2 + max_j ||v_j||^2)``, lengths taken from the mean of the
+    anchors. A row on an anchor gets that anchor alone. An anchor that no row uses stays
+    where it is.
 
     Examples
     --------
@@ -169,7 +173,9 @@ class LocalCoordinateCoding(AnchorCoding):
         """
         check_is_fitted(self)
         rows = self._new_rows(X, self.anchors_.dtype)
-        codes, _ = _coded(rows, self.anchors_.astype(np.float64, copy=False), self.locality)
+        codes, _ = _coded(
+            rows, self.anchors_.astype(np.float64, copy=False), self.locality
+        )
         return codes.astype(rows.dtype, copy=False)
 
     def _check_parameters(self) -> None:
@@ -196,7 +202,8 @@ class LocalCoordinateCoding(AnchorCoding):
         check_anchors("anchors", self.anchors)
 
     def _alternate(self, X: Matrix, anchors: Floats) -> tuple[float, Floats]:
-        """Objective of these anchors with their best codes C, and the best anchors for these codes.
+        """Objective of these anchors with their best codes C,
+        and the best anchors for these codes.
 
         The anchors solve (C'C + 2 mu diag(|C|'1) + 2 n lambda) V = (C + 2 mu |C|)'X.
         """
@@ -204,9 +211,13 @@ class LocalCoordinateCoding(AnchorCoding):
         sizes = abs(codes)
         use = np.asarray(sizes.sum(axis=0)).ravel()
         left = (codes.T @ codes).toarray()
-        left[np.diag_indices_from(left)] += 2 * (self.locality * use + self.shrinkage * X.shape[0])
+        left[np.diag_indices_from(left)] += 2 * (
+            self.locality * use + self.shrinkage * X.shape[0]
+        )
         weights = codes + 2 * self.locality * sizes
-        right = safe_sparse_dot(weights.T, X.astype(np.float64, copy=False), dense_output=True)
+        right = safe_sparse_dot(
+            weights.T, X.astype(np.float64, copy=False), dense_output=True
+        )
         used = use > 0  # the others would all go to the origin
         better = anchors.copy()
         better[used] = cho_solve(cho_factor(left[np.ix_(used, used)]), right[used])
@@ -227,7 +238,9 @@ def _coded(X: Matrix, anchors: Floats, locality: float) -> tuple[csr_matrix, flo
     for rows in row_blocks(X.shape[0], row_size):
         block = X[rows].astype(np.float64)
         if is_sparse(block):
-            squares = row_norms(block, squared=True) - 2 * (block @ centre) + centre @ centre
+            squares = (
+                row_norms(block, squared=True) - 2 * (block @ centre) + centre @ centre
+            )
             products = block @ anchors.T - anchors @ centre
         else:
             block -= centre
@@ -235,7 +248,13 @@ def _coded(X: Matrix, anchors: Floats, locality: float) -> tuple[csr_matrix, flo
             products = block @ anchors.T
         codes, objectives = np.zeros_like(products), np.empty(len(products))
         failed = code_rows(
-            products, squares, gram, float(locality), _STEPS * len(anchors), codes, objectives
+            products,
+            squares,
+            gram,
+            float(locality),
+            _STEPS * len(anchors),
+            codes,
+            objectives,
         )
         blocks.append(csr_matrix(codes))
         total += objectives.sum()

@@ -4,11 +4,12 @@ With weights c that sum to one the problem of a row x is, up to a constant,
 
     minimise 1/2 c'Gc - b.c + sum_j penalty_j |c_j|    subject to sum_j c_j = 1
 
-with ``G = V V'``, ``b = V x`` and ``penalty_j = locality ||v_j - x||^2``. On a few anchors whose
-weights keep their signs this is least squares, solved by Cholesky. So start with the nearest
-anchor, and repeat: walk to the minimiser on the support; a weight that reaches zero on the way
-leaves it; at the minimiser, the anchor that breaks the conditions below most joins. The objective
-falls, so no support comes back, and the end is the solution:
+with ``G = V V'``, ``b = V x`` and ``penalty_j = locality ||v_j - x||^2``. On a few
+anchors whose weights keep their signs this is least squares, solved by Cholesky. So start
+with the nearest anchor, and repeat: walk to the minimiser on the support; a weight that
+reaches zero on the way leaves it; at the minimiser, the anchor that breaks the conditions
+below most joins. The objective falls, so no support comes back, and the end is the
+solution:
 
     gradient_j + sign(c_j) penalty_j = level on the support, |gradient_j - level| <= penalty_j off
 """
@@ -23,11 +24,12 @@ from numpy.typing import NDArray
 
 from loclin.engine.jit import inner, jit
 
-# The conditions hold to this part of (1 + locality) (||x||^2 + max_j ||v_j||^2), both lengths taken
-# from the mean of the anchors: some thousand roundings.
+# The conditions hold to this part of (1 + locality) (||x||^2 + max_j ||v_j||^2), both
+# lengths taken from the mean of the anchors: some thousand roundings.
 TOLERANCE = 1e-12
-# Smallest square of a pivot, as a part of the diagonal. An anchor in the affine span of the support
-# adds no curvature; with this little, the walk goes on until some weight is zero.
+# Smallest square of a pivot, as a part of the diagonal. An anchor in the affine span of
+# the support adds no curvature; with this little, the walk goes on until some weight is
+# zero.
 _FLAT = 1e-13
 
 
@@ -36,16 +38,18 @@ class Row(NamedTuple):
 
     products: NDArray[np.float64]  # shape: (m,), b
     penalty: NDArray[np.float64]  # shape: (m,)
-    linear: NDArray[np.float64]  # shape: (2, m), b - penalty and b + penalty, less a constant
+    # shape: (2, m), b - penalty and b + penalty, less a constant
+    linear: NDArray[np.float64]
     tolerance: float
 
 
 class Support(NamedTuple):
-    """Anchors that count at a row: the first entries of the arrays, as many as there are anchors.
+    """Anchors that count at a row:
+    the first entries of the arrays, as many as there are anchors.
 
-    On the support, ``L L' = G + lift``, ``L y = linear(signs)`` and ``L z = 1``. A constant added
-    to G changes nothing where weights sum to one; it makes G positive definite on anchors that are
-    affinely independent.
+    On the support, ``L L' = G + lift``, ``L y = linear(signs)`` and ``L z = 1``. A
+    constant added to G changes nothing where weights sum to one; it makes G positive
+    definite on anchors that are affinely independent.
     """
 
     anchors: NDArray[np.intp]  # shape: (m,), in the order in which they joined
@@ -116,7 +120,9 @@ def _minimise(size, factor, y, z, target):
 
 @inner
 def _walk(size, signs, weights, target):
-    """Move to the target, or as far as no weight changes its sign; how far, and which stops it."""
+    """Move to the target, or as far as no weight changes its sign;
+    how far, and which stops it.
+    """
     length, stop = 1.0, -1
     for i in range(size):
         if target[i] * signs[i] <= 0.0:
@@ -130,7 +136,8 @@ def _walk(size, signs, weights, target):
 
 @inner
 def _most_violating(size, row, gram, support):
-    """Find the anchor off the support that breaks its condition most, by how much, and its sign.
+    """Find the anchor off the support that breaks its condition most,
+    by how much, and its sign.
 
     The last number is by how much those on the support break theirs, through rounding.
     """
@@ -178,7 +185,8 @@ def _leave(stop, size, support, linear, gram, lift):
 
 @inner
 def _code_row(row, gram, lift, max_steps, support):
-    """Solve for a row, its nearest anchor in the support; return its size, and whether solved.
+    """Solve for a row, its nearest anchor in the support;
+    return its size, and whether solved.
 
     Weights, signs and anchors are left in the support, with their gradient.
     """
@@ -190,7 +198,8 @@ def _code_row(row, gram, lift, max_steps, support):
             worst, excess, sign, rounding = _most_violating(size, row, gram, support)
             if excess <= tolerance:
                 return size, rounding <= tolerance
-            if size == linear.shape[1]:  # as where a number is NaN: all anchors are in the support
+            # as where a number is NaN: all anchors are in the support
+            if size == linear.shape[1]:
                 break
             _join(size, worst, sign, 0.0, support)
             _append(size, support, linear, gram, lift)
@@ -200,7 +209,8 @@ def _code_row(row, gram, lift, max_steps, support):
         if stop >= 0:
             _leave(stop, size, support, linear, gram, lift)
             size -= 1
-            if arrived and length == 0.0:  # what joined would go the wrong way: no step is left
+            # what joined would go the wrong way: no step is left
+            if arrived and length == 0.0:
                 break
         arrived = stop < 0
     _, excess, _, rounding = _most_violating(size, row, gram, support)
@@ -209,13 +219,14 @@ def _code_row(row, gram, lift, max_steps, support):
 
 @jit
 def code_rows(products, squares, gram, locality, max_steps, codes, objectives):
-    """Write the codes of the rows, which come as products, and objectives; return the unsolved.
+    """Write the codes of the rows, which come as products, and objectives;
+    return the unsolved.
 
     Parameters
     ----------
     products : ndarray of shape (n_samples, n_anchors)
-        Rows times anchors. All products are of rows and anchors less the mean of the anchors: the
-        problem does not know the origin, rounding does.
+        Rows times anchors. All products are of rows and anchors less the mean of the
+        anchors: the problem does not know the origin, rounding does.
     squares : ndarray of shape (n_samples,)
         Squared lengths of the rows.
     gram : ndarray of shape (n_anchors, n_anchors)
@@ -246,8 +257,8 @@ def code_rows(products, squares, gram, locality, max_steps, codes, objectives):
         nearness = lengths - 2.0 * b  # ||v_j - x||^2 - ||x||^2
         nearest = np.argmin(nearness)
         penalty = locality * np.maximum(squares[row] + nearness, 0.0)
-        # Less those of the nearest anchor, a constant again: far from all anchors they would drown
-        # what tells anchors apart.
+        # Less those of the nearest anchor, a constant again: far from all anchors they
+        # would drown what tells anchors apart.
         linear[0] = b - b[nearest] - locality * (nearness - nearness[nearest])
         linear[1] = b - b[nearest] + penalty + penalty[nearest]
         tolerance = TOLERANCE * (1.0 + locality) * (squares[row] + lengths.max())

@@ -68,7 +68,9 @@ class NearestCoding(AnchorCoding):
         """
         self._checked_parameters()
         rows = self._training_rows(X)
-        self.anchors_ = make_anchors(rows, self.n_anchors, self.anchors, self.random_state, y)
+        self.anchors_ = make_anchors(
+            rows, self.n_anchors, self.anchors, self.random_state, y
+        )
         n_anchors = len(self.anchors_)
         self._n_features_out = n_anchors
         reason = f"there are {n_anchors} anchors"
@@ -110,9 +112,9 @@ class NearestCoding(AnchorCoding):
 class SoftAssignmentCoding(NearestCoding):
     """Localised soft assignment: weights that fall with the squared distance.
 
-    ``code_j(x) = exp(-bandwidth ||x - v_j||^2) / sum over the k nearest anchors of the same``, and
-    0 for the other anchors: equation 2 of Locally linear classifiers with supervised anchor point
-    learning (Mao et al., 2015).
+    ``code_j(x) = exp(-bandwidth ||x - v_j||^2) / sum over the k nearest anchors of the same``,
+    and 0 for the other anchors: equation 2 of Locally linear classifiers with supervised
+    anchor point learning (Mao et al., 2015).
 
     Parameters
     ----------
@@ -121,10 +123,10 @@ class SoftAssignmentCoding(NearestCoding):
     n_neighbors : int, default=8
         How many of them count at a row (the paper's number).
     bandwidth : float or "auto", default="auto"
-        The beta of equation 2, above 0: the larger, the more the nearest anchor counts. "auto"
-        takes 1 / (median squared distance of the training rows to their k-th anchor), so that
-        weights within a row differ by a factor of about e. It matters as much as anything else:
-        tune it.
+        The beta of equation 2, above 0: the larger, the more the nearest anchor counts.
+        "auto" takes 1 / (median squared distance of the training rows to their k-th
+        anchor), so that weights within a row differ by a factor of about e. It matters as
+        much as anything else: tune it.
     anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
             (n_anchors, n_features), default="kmeans"
         Where the anchors come from; given ones are used as they are.
@@ -163,7 +165,12 @@ class SoftAssignmentCoding(NearestCoding):
     def _check_parameters(self) -> None:
         if not (isinstance(self.bandwidth, str) and self.bandwidth == "auto"):
             check_number(
-                "bandwidth", self.bandwidth, low=0, open_low=True, open_high=True, hint='or "auto"'
+                "bandwidth",
+                self.bandwidth,
+                low=0,
+                open_low=True,
+                open_high=True,
+                hint='or "auto"',
             )
 
     def _learn(self, X: Matrix) -> None:
@@ -179,8 +186,8 @@ class SoftAssignmentCoding(NearestCoding):
 class InverseDistanceCoding(NearestCoding):
     """Inverse Euclidean distances to the k nearest anchors, scaled to sum to one.
 
-    ``code_j(x) = (1 / ||x - v_j||) / sum over the k nearest anchors of the same``: the coding of
-    LL-SVM (Ladicky and Torr, 2011). A row on an anchor gets that anchor alone.
+    ``code_j(x) = (1 / ||x - v_j||) / sum over the k nearest anchors of the same``: the
+    coding of LL-SVM (Ladicky and Torr, 2011). A row on an anchor gets that anchor alone.
 
     Parameters
     ----------
@@ -226,10 +233,11 @@ class InverseDistanceCoding(NearestCoding):
 
 
 class LLCCoding(NearestCoding):
-    """Approximated locality-constrained linear coding: a row rebuilt from its k nearest anchors.
+    """Approximated locality-constrained linear coding:
+    a row rebuilt from its k nearest anchors.
 
-    The weights minimise ``||x - sum_j w_j v_j||^2`` subject to ``sum_j w_j = 1`` over the k nearest
-    anchors, with ``regularization * trace(C)`` added to the diagonal of
+    The weights minimise ``||x - sum_j w_j v_j||^2`` subject to ``sum_j w_j = 1`` over the
+    k nearest anchors, with ``regularization * trace(C)`` added to the diagonal of
     ``C = (V_k - 1 x')(V_k - 1 x')'``: solve ``C w = 1``, divide by the sum (section 3 of
     Locality-constrained linear coding, Wang et al., 2010). Weights may be negative.
 
@@ -240,8 +248,8 @@ class LLCCoding(NearestCoding):
     n_neighbors : int, default=5
         How many of them rebuild a row (the paper's number).
     regularization : float, default=1e-4
-        Above 0, as a part of the trace of C (the authors' number): the larger, the more equal
-        the weights.
+        Above 0, as a part of the trace of C (the authors' number): the larger, the more
+        equal the weights.
     anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
             (n_anchors, n_features), default="kmeans"
         Where the anchors come from; given ones are used as they are.

@@ -22,33 +22,37 @@ from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.checks import check_flag, check_number, check_option
 from loclin.portable.words import CodesByScorer, LinearGates
 
-_MOST = 40  # planes, where their number is ours
+_MOST_PLANES = 40  # planes, where their number is ours
 
 
 class OrthogonalCoding(Coding):
     """Orthogonal coordinate coding (OCC): coordinates on the leading singular vectors.
 
-    ``code~_j(x) = v_j . x / sigma_j`` with v_j and sigma_j the right singular vectors and values of
-    the training rows, not centred; then divided by the sum of magnitudes (section 2.3 of Learning
-    anchor planes for classification, Zhang et al., 2011). Codes are signed; the magnitudes of a row
-    sum to one. A row of zeros has a code of zeros.
+    ``code~_j(x) = v_j . x / sigma_j`` with v_j and sigma_j the right singular vectors and
+    values of the training rows, not centred; then divided by the sum of magnitudes
+    (section 2.3 of Learning anchor planes for classification, Zhang et al., 2011). Codes
+    are signed; the magnitudes of a row sum to one. A row of zeros has a code of zeros.
 
-    With ``OrthogonalCoding(whiten=False, norm="l2")`` codes are the row's projection on the space
-    of the planes, at unit length; their products with each other know no rotation of the planes.
-    Beyond the paper, and better in most cases: a model's score is a quadratic form over the length.
+    With ``OrthogonalCoding(whiten=False, norm="l2")`` codes are the row's projection on
+    the space of the planes, at unit length; their products with each other know no
+    rotation of the planes. Beyond the paper, and better in most cases: a model's score is
+    a quadratic form over the length.
 
     Parameters
     ----------
     n_planes : int, "auto" or None, default=None
-        How many vectors; None for as many as the rank of X, "auto" for these but at most 40. Fewer
-        are faster (published figures are with 90 on MNIST, 80 on USPS, 16 on LETTER).
+        How many vectors; None for as many as the rank of X, "auto" for these but at
+        most 40. Fewer are faster (published figures are with 90 on MNIST, 80 on USPS,
+        16 on LETTER).
     per_class : bool, default=False
-        Learn one set of planes on the rows of each class (C-OCC), `n_planes` of each or as many as
-        its rank; the codes stand side by side, class by class, each normalised on its own.
+        Learn one set of planes on the rows of each class (C-OCC), `n_planes` of each or
+        as many as its rank; the codes stand side by side, class by class, each normalised
+        on its own.
     random_state : int, RandomState instance or None, default=None
         Start of the iterations, for a large sparse X.
     whiten : bool, default=True
-        Divide by sigma_j, so that all planes count the same however little rows vary along them.
+        Divide by sigma_j, so that all planes count the same however little rows vary
+        along them.
     norm : {"l1", "l2"}, default="l1"
         What is one for the code of each row: the sum of magnitudes, or the length.
 
@@ -109,12 +113,12 @@ class OrthogonalCoding(Coding):
         Raises
         ------
         ValueError, TypeError
-            If a parameter or the data is not valid, X is zero, or `n_planes` is None for a large
-            sparse X.
+            If a parameter or the data is not valid, X is zero, or `n_planes` is None for
+            a large sparse X.
         """
         self._check_parameters()
         auto = self._is_auto
-        most: Any = _MOST if auto else self.n_planes
+        most: Any = _MOST_PLANES if auto else self.n_planes
         if self.per_class:
             rows, labels = self._training_rows_and_labels(X, y)
             check_classification_targets(labels)
@@ -127,7 +131,8 @@ class OrthogonalCoding(Coding):
         self.planes_ = np.concatenate([planes for planes, _ in found])
         self.singular_values_ = np.concatenate([values for _, values in found])
         self.n_planes_ = np.array([len(planes) for planes, _ in found])
-        if not len(self.planes_) and auto:  # any plane gives rows of zeros a code of zeros
+        # any plane gives rows of zeros a code of zeros
+        if not len(self.planes_) and auto:
             self.planes_ = np.eye(1, self.n_features_in_, dtype=self.planes_.dtype)
             self.singular_values_ = np.ones(1, self.planes_.dtype)
             self.n_planes_[0] = 1
@@ -195,8 +200,9 @@ class OrthogonalCoding(Coding):
         Returns
         -------
         codes : ndarray of shape (n_samples, n_classes, n_planes)
-            The dense codes of each class; those of a class with fewer planes than another end in
-            zeros. The memory is that of a contiguous (n_classes, n_samples, n_planes).
+            The dense codes of each class; those of a class with fewer planes than another
+            end in zeros. The memory is that of a contiguous
+            (n_classes, n_samples, n_planes).
         """
         return codes_by(CodesByScorer(self._padded()), self._validated(X))
 

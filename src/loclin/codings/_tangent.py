@@ -1,4 +1,6 @@
-"""Local tangents: beside each weight of a row, where the row lies along the anchor's tangents."""
+"""Local tangents: beside each weight of a row,
+where the row lies along the anchor's tangents.
+"""
 
 from __future__ import annotations
 
@@ -28,44 +30,49 @@ _MOST_ROWS = 1000  # near an anchor; more hardly turn its tangents
 
 
 class TangentCoding(Coding):
-    """Improved LCC: a coding by anchors, and local coordinates along the anchors' tangents.
+    """Improved LCC: a coding by anchors,
+    and local coordinates along the anchors' tangents.
 
-    For each anchor v, of weight ``code_v(x)`` in the wrapped coding, the code of x has entries::
+    For each anchor v, of weight ``code_v(x)`` in the wrapped coding, the code of x has
+    entries::
 
         scale * code_v(x),    code_v(x) * U_v (x - v)
 
-    with U_v of shape (n_tangents, n_features) orthonormal: the tangents at v. A linear function of
-    them has a value and a slope at every anchor, where one of the weights alone has a value: far
-    fewer anchors approximate a smooth function as well (Improved local coordinate coding using
-    local tangents, Yu and Zhang, 2010).
+    with U_v of shape (n_tangents, n_features) orthonormal: the tangents at v. A linear
+    function of them has a value and a slope at every anchor, where one of the weights
+    alone has a value: far fewer anchors approximate a smooth function as well (Improved
+    local coordinate coding using local tangents, Yu and Zhang, 2010).
 
-    The tangents are the directions u in which the rows near v lie: the leading right singular
-    vectors of their x - v. Near are the rows whose nearest anchor is v, 1000 of them if there are
-    more, and the ``2 * n_tangents`` rows closest to v if there are fewer than that.
+    The tangents are the directions u in which the rows near v lie: the leading right
+    singular vectors of their x - v. Near are the rows whose nearest anchor is v, 1000 of
+    them if there are more, and the ``2 * n_tangents`` rows closest to v if there are
+    fewer than that.
 
     Parameters
     ----------
     coding : coding by anchors or None, default=None
-        What gives the weights: any coding of this package with anchors, not changed. None for
-        `LocalCoordinateCoding` with its defaults (the paper).
+        What gives the weights: any coding of this package with anchors, not changed. None
+        for `LocalCoordinateCoding` with its defaults (the paper).
     n_tangents : int, default=8
         Tangents an anchor, at most n_features. Time and memory grow with it.
     scale : float, default=1.0
-        The paper's s, above 0: what the weights count for against the coordinates, which have the
-        unit of X. Without other knowledge take the usual distance of a row from its nearest
-        anchors; 1 is near it for rows of length 1.
+        The paper's s, above 0: what the weights count for against the coordinates, which
+        have the unit of X. Without other knowledge take the usual distance of a row from
+        its nearest anchors; 1 is near it for rows of length 1.
 
     Attributes
     ----------
     coding_ : the coding, fitted
     anchors_ : ndarray of shape (n_anchors, n_features)
     tangents_ : ndarray of shape (n_anchors, n_tangents, n_features)
-        Leading tangents first. Zeros in place of those that the rows near an anchor do not span.
+        Leading tangents first. Zeros in place of those that the rows near an anchor do
+        not span.
 
     Notes
     -----
-    Anchor by anchor, the columns are its weight and its `n_tangents` coordinates: the coefficients
-    of a linear model, reshaped to (n_anchors, 1 + n_tangents), have one row an anchor.
+    Anchor by anchor, the columns are its weight and its `n_tangents` coordinates: the
+    coefficients of a linear model, reshaped to (n_anchors, 1 + n_tangents), have one row
+    an anchor.
 
     Examples
     --------
@@ -111,12 +118,16 @@ class TangentCoding(Coding):
         coding = LocalCoordinateCoding() if self.coding is None else self.coding
         rows = self._training_rows(X)
         n_features = rows.shape[1]
-        t = clipped("n_tangents", self.n_tangents, n_features, f"X has {n_features} features")
+        t = clipped(
+            "n_tangents", self.n_tangents, n_features, f"X has {n_features} features"
+        )
         self.coding_ = clone(coding).fit(rows, y)
         self.anchors_ = self.coding_.anchors_
         self.tangents_ = np.zeros((len(self.anchors_), t, n_features), rows.dtype)
         near = _near(rows, self.anchors_, 2 * t)
-        for some, anchor, tangents in zip(near, self.anchors_, self.tangents_, strict=True):
+        for some, anchor, tangents in zip(
+            near, self.anchors_, self.tangents_, strict=True
+        ):
             found, _ = anchor_planes(some - anchor, t)
             tangents[: len(found)] = found
         self._n_features_out = len(self.anchors_) * (1 + t)
@@ -135,7 +146,9 @@ class TangentCoding(Coding):
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         known = sizes.get("a"), sizes.get("d")
         if hasattr(self, "coding_") and self.coding_.anchors_.shape != known:
-            return f"coding_ has anchors of shape {self.coding_.anchors_.shape}, not {known}"
+            return (
+                f"coding_ has anchors of shape {self.coding_.anchors_.shape}, not {known}"
+            )
         return None
 
     @snapshot
@@ -168,7 +181,10 @@ def tangent_codes(coder: TangentCodes, X: Matrix) -> csr_matrix:
     entries = np.empty((weights.nnz, width), X.dtype)
     entries[:, 0] = coder.scale * weights.data
     for places, anchor, tangents in zip(
-        _places(weights.indices, len(coder.anchors)), coder.anchors, coder.tangents, strict=True
+        _places(weights.indices, len(coder.anchors)),
+        coder.anchors,
+        coder.tangents,
+        strict=True,
     ):
         coordinates = X[samples[places]] @ tangents.T - tangents @ anchor
         entries[places, 1:] = weights.data[places, None] * coordinates

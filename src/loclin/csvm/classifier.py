@@ -19,31 +19,35 @@ from loclin.fitting.base import LocallyLinearClassifier
 
 
 class CSVMClassifier(LocallyLinearClassifier):
-    """Take this for one linear model in each cluster, k-means' or your own, in seconds: CSVM.
+    """Take this for one linear model in each cluster,
+    k-means' or your own, in seconds: CSVM.
 
-    What matters most is `n_clusters`, `alpha` and `global_penalty`. Rows are clustered by k-means,
-    and the model of a row's cluster alone scores it,
+    What matters most is `n_clusters`, `alpha` and `global_penalty`. Rows are clustered by
+    k-means, and the model of a row's cluster alone scores it,
 
         score_y(x) = w_yl . x + b_yl,    l the cluster whose centre is nearest to x,
 
-    so a prediction costs one model and the distances to the centres. For every score, the models
-    w_l and the global one w minimise, with intercepts as weights of a feature that is always 1,
+    so a prediction costs one model and the distances to the centres. For every score, the
+    models w_l and the global one w minimise, with intercepts as weights of a feature that
+    is always 1,
 
         alpha/2 (global_penalty ||w||^2 + sum_l ||w_l - w||^2)
             + sum_i w_i loss(y_i score(x_i)) / sum_i w_i
 
-    which is the paper's problem with ``lambda = global_penalty`` and ``C = 1 / (alpha n)``. It is
-    one linear SVM on long vectors, x over the square root of lambda beside x in the block of its
-    cluster; they are never formed. Dual coordinate descent solves it to a duality gap.
+    which is the paper's problem with ``lambda = global_penalty`` and
+    ``C = 1 / (alpha n)``. It is one linear SVM on long vectors, x over the square root of
+    lambda beside x in the block of its cluster; they are never formed. Dual coordinate
+    descent solves it to a duality gap.
 
     Parameters
     ----------
     n_clusters : int or None, default=None
-        How many clusters; fewer, with a warning, where there are fewer distinct rows. None takes
-        64, or n_samples / 30 if that is less. Not used where `centers` are given.
+        How many clusters; fewer, with a warning, where there are fewer distinct rows.
+        None takes 64, or n_samples / 30 if that is less. Not used where `centers` are
+        given.
     global_penalty : float, default=0.5
-        The paper's lambda, above 0. The larger, the more each cluster stands for itself, and the
-        smaller, the more all have one model.
+        The paper's lambda, above 0. The larger, the more each cluster stands for itself,
+        and the smaller, the more all have one model.
     centers : "kmeans" or array-like of shape (n_clusters, n_features), default="kmeans"
         Centres of the clusters: by k-means, or these.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
@@ -51,40 +55,46 @@ class CSVMClassifier(LocallyLinearClassifier):
     loss : {"hinge", "squared_hinge"}, default="hinge"
         Loss of the margin.
     alpha : float, "auto" or "scale", default="auto"
-        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to 50,000
-        rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest log loss on rows
-        held out. "scale" is 0.05 times the mean squared norm of the long vectors, over n_samples.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
+        50,000 rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest
+        log loss on rows held out. "scale" is 0.05 times the mean squared norm of the long
+        vectors, over n_samples.
     pieces : int, "auto" or None, default="auto"
-        Most columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
-        models can bend along single features. "auto" takes 8 where they lower the log loss of
-        held-out rows, None takes none. `local_model` stays exact; docs/parameters.md has the rest.
+        Most columns beside each feature that rise from 0 to 1 between two of its
+        quantiles, so that models can bend along single features. "auto" takes 8 where
+        they lower the log loss of held-out rows, None takes none. `local_model` stays
+        exact; docs/parameters.md has the rest.
     standardize : bool, default=True
-        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are not centred. Models and explanations are of the features as given.
+        Centre the features, and divide them by their standard deviations, as
+        `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
+        the features as given.
     max_iter : int, default=1000
-        Most iterations: a fit that needs more warns. An iteration is a pass over the rows.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the
+        rows.
     tol : float, default=1e-2
-        A fit ends when the duality gap of every score's problem is at most this part of its
-        objective. The default is higher, 1e-2: 1e-3 takes three times the passes, and errs alike.
+        A fit ends when the duality gap of every score's problem is at most this part of
+        its objective. The default is higher, 1e-2: 1e-3 takes three times the passes, and
+        errs alike.
     n_iter_no_change : int, default=5
         Iterations in a row without a gain of `tol`, after which a fit ends. Only with
         `early_stopping`.
     early_stopping : bool, default=False
-        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`. A fit
-        also ends by its duality gap.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by
+        `tol`. A fit also ends by its duality gap.
     validation_fraction : float, default=0.1
         Part of the rows that `early_stopping` holds out.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
-        fits that choose parameters and the temperature, and the classes' problems.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
+        the short fits that choose parameters and the temperature, and the classes'
+        problems.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves the short fits for it, as in a search
-        by accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as
+        in a search by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
-        Let `fit` go on from the fit before. The clusters are kept, and the dual variables scaled to
-        the new `alpha`.
+        Let `fit` go on from the fit before. The clusters are kept, and the dual variables
+        scaled to the new `alpha`.
     random_state : int, RandomState instance or None, default=None
         Seed of all that is drawn at random; a number makes fits repeatable.
     verbose : int, default=0
@@ -95,8 +105,8 @@ class CSVMClassifier(LocallyLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     local_coef_ : ndarray of shape (s, n_clusters, n_features)
-        The w_l; s scorers: n_classes, but 1 for two classes one against the rest. The model of a
-        cluster without rows is the global one.
+        The w_l; s scorers: n_classes, but 1 for two classes one against the rest. The
+        model of a cluster without rows is the global one.
     local_intercept_ : ndarray of shape (s, n_clusters)
     global_coef_, global_intercept_ : ndarray of shape (s, n_features) and (s,)
         The model that the others are pulled to. It scores no row.
@@ -104,12 +114,14 @@ class CSVMClassifier(LocallyLinearClassifier):
         Zeros.
     alpha_ : float
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out
+        tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
+        held out.
     dual_gap_ : ndarray of shape (n_scorers,)
-        After `fit`: duality gap of each score's problem (of the one problem of competing classes),
-        in units of the objective.
+        After `fit`: duality gap of each score's problem (of the one problem of competing
+        classes), in units of the objective.
     t_ : int
         After `partial_fit`: rows passed over.
     objective_, validation_scores_ : list of float
@@ -119,11 +131,11 @@ class CSVMClassifier(LocallyLinearClassifier):
 
     Notes
     -----
-    The paper's are the problem, its form as one linear SVM, and that SVM's dual. Squared hinge,
-    competing classes and streams are loclin's.
+    The paper's are the problem, its form as one linear SVM, and that SVM's dual. Squared
+    hinge, competing classes and streams are loclin's.
 
-    On a stream (`partial_fit`) stochastic gradient descent takes the same problem on, and the
-    clusters are those of the first call: give it a few thousand rows, or `centers`.
+    On a stream (`partial_fit`) stochastic gradient descent takes the same problem on, and
+    the clusters are those of the first call: give it a few thousand rows, or `centers`.
 
     References
     ----------
@@ -143,7 +155,9 @@ class CSVMClassifier(LocallyLinearClassifier):
 
     _recipe_type = CSVMRecipe
     _fits_may_change = frozenset({"global_penalty"})
-    _kept: list[Annotated[NDArray[np.float64], Shape("n | n s", np.float64)]] | None = None
+    _kept: list[Annotated[NDArray[np.float64], Shape("n | n s", np.float64)]] | None = (
+        None
+    )
     _fitted_models = (SolvedClusterModels, StreamedClusterModels)
 
     def __init__(

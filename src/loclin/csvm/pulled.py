@@ -1,9 +1,11 @@
-"""Local models pulled to a global one: one linear SVM on long vectors, which are never formed.
+"""Local models pulled to a global one:
+one linear SVM on long vectors, which are never formed.
 
-With ``w_l = w + v_l`` and u = sqrt(lambda) w, CSVM's penalty ``lambda ||w||^2 + sum_l ||v_l||^2``
-is ``||u||^2 + sum_l ||v_l||^2``, and the score of a row x of cluster l is ``u . x / sqrt(lambda) +
-v_l . x``: that of an LL-SVM with m + 1 models, whose code has ``1 / sqrt(lambda)`` at the first
-model and 1 at the cluster's. So the descents of the engine solve it.
+With ``w_l = w + v_l`` and u = sqrt(lambda) w, CSVM's penalty
+``lambda ||w||^2 + sum_l ||v_l||^2`` is ``||u||^2 + sum_l ||v_l||^2``, and the score of a
+row x of cluster l is ``u . x / sqrt(lambda) + v_l . x``: that of an LL-SVM with m + 1
+models, whose code has ``1 / sqrt(lambda)`` at the first model and 1 at the cluster's. So
+the descents of the engine solve it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,11 @@ from loclin.portable.words import NearestAnchors
 class ClusterModels(LocalModels, Predictor):
     """Models of the clusters, the one they are pulled to, and the clusters' centres."""
 
-    units: ClassVar[dict[str, int]] = {"local_coef": 1, "global_coef": 1, "cluster_centers": -1}
+    units: ClassVar[dict[str, int]] = {
+        "local_coef": 1,
+        "global_coef": 1,
+        "cluster_centers": -1,
+    }
     constants: ClassVar[dict[str, str]] = LocalModels.constants | {
         "global_intercept": "global_coef",
     }
@@ -60,7 +66,8 @@ class StreamedClusterModels(ClusterModels):
 
 @dataclass(frozen=True)
 class LongVectors:
-    """Rows as the descents see them: with the code of the global model and of their cluster.
+    """Rows as the descents see them:
+    with the code of the global model and of their cluster.
 
     Parameters
     ----------
@@ -83,11 +90,15 @@ class LongVectors:
         return X, sparse.csr_matrix(parts, shape=(n, len(self.centers) + 1))
 
     def long_models(self, learned: ClusterModels) -> tuple[Floats, Floats]:
-        """Return models as the descents take them: the global one, and what is added to it."""
+        """Return models as the descents take them:
+        the global one, and what is added to it.
+        """
         coef, intercept = learned.global_coef[:, None], learned.global_intercept[:, None]
         return (
             np.concatenate([coef / self.pull, learned.local_coef - coef], axis=1),
-            np.concatenate([intercept / self.pull, learned.local_intercept - intercept], axis=1),
+            np.concatenate(
+                [intercept / self.pull, learned.local_intercept - intercept], axis=1
+            ),
         )
 
 
@@ -114,8 +125,12 @@ class Pulled(Wrapped):
     def changed(self, model: DualModels | DescentModels) -> ClusterModels:
         """Return the models of the clusters: the global one and what each adds to it."""
         pull = model.local_coef.dtype.type(self.views.pull)
-        coef, intercept = pull * model.local_coef[:, 0], pull * model.local_intercept[:, 0]
-        local = np.array(model.local_coef[:, 1:], order="K")  # of sparse rows, feature by feature
+        coef, intercept = (
+            pull * model.local_coef[:, 0],
+            pull * model.local_intercept[:, 0],
+        )
+        # of sparse rows, feature by feature
+        local = np.array(model.local_coef[:, 1:], order="K")
         local += coef[:, None]
         found: dict[str, Any] = vars(model) | {
             "local_coef": local,
@@ -124,7 +139,11 @@ class Pulled(Wrapped):
             "global_intercept": intercept,
             "cluster_centers": self.views.centers,
         }
-        kind = SolvedClusterModels if isinstance(model, DualModels) else StreamedClusterModels
+        kind = (
+            SolvedClusterModels
+            if isinstance(model, DualModels)
+            else StreamedClusterModels
+        )
         return kind(**found)
 
 

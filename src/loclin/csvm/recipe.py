@@ -23,7 +23,10 @@ from loclin.fitting.features import PLAIN
 from loclin.fitting.recipe import DUAL_TRIAL, Before, Recipe, Trial
 from loclin.fitting.strength import check_strength
 
-_CLUSTERS, _ROWS = 64, 30  # at most so many clusters, of so many rows on average
+_MOST_CLUSTERS, _CLUSTER_ROWS = (
+    64,
+    30,
+)  # at most so many clusters, of so many rows on average
 # One for each model, penalised like the weight of a feature that is always 1.
 _INTERCEPTS = Intercepts(local=True, extra=False)
 
@@ -59,7 +62,9 @@ class CSVMRecipe(Recipe):
         check_strength("alpha", self.alpha)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
+        """
         return None
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
@@ -72,7 +77,9 @@ class CSVMRecipe(Recipe):
             centers = self._find_centers(rows.X, np.random.default_rng(self.seed))
         return DUAL_TRIAL._replace(changes={"centers": centers, "features": PLAIN})
 
-    def start(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> Pulled:
+    def start(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> Pulled:
         """Begin dual coordinate descent, or go on from the dual variables before."""
         views = self._long_vectors(rows, rng, before)
         X, codes = views(rows.X)
@@ -82,10 +89,14 @@ class CSVMRecipe(Recipe):
             self.n_competitors, competing=self.competes, intercepts=_INTERCEPTS,
             starts=None if before is None else before.kept,
         )  # fmt: skip
-        fit = DualFit(problems, self.tol, rng, self.n_jobs, keep_dual=bool(self.warm_start))
+        fit = DualFit(
+            problems, self.tol, rng, self.n_jobs, keep_dual=bool(self.warm_start)
+        )
         return Pulled(fit, views)
 
-    def start_stream(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> Pulled:
+    def start_stream(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> Pulled:
         """Begin stochastic descent on the same problem."""
         views = self._long_vectors(rows, rng, before)
         settings = self.settings(1.0, len(rows.y), _INTERCEPTS, competing=self.competes)
@@ -119,7 +130,9 @@ class CSVMRecipe(Recipe):
     def _find_centers(self, X: Matrix, rng: np.random.Generator) -> Floats:
         """Centres of the clusters of the rows; given ones are multiplied as the rows are."""
         if not isinstance(self.centers, str):
-            centers = check_array(self.centers, dtype=X.dtype, input_name="centers", copy=True)
+            centers = check_array(
+                self.centers, dtype=X.dtype, input_name="centers", copy=True
+            )
             n_features = X.shape[1] - self.features.n_pieces
             if centers.shape[1] != n_features:
                 raise ValueError(
@@ -128,10 +141,14 @@ class CSVMRecipe(Recipe):
                 )
             seen = self.features.of_matrix(centers)
             return np.asarray(seen * X.dtype.type(self.multiplier))
-        n_clusters = self.n_clusters or min(_CLUSTERS, max(1, X.shape[0] // _ROWS))
+        n_clusters = self.n_clusters or min(
+            _MOST_CLUSTERS, max(1, X.shape[0] // _CLUSTER_ROWS)
+        )
         seed = int(rng.integers(2**31 - 1))
         centers = distinct_centres(X, min(int(n_clusters), X.shape[0]), seed)
         if self.n_clusters is not None:
             found = len(centers)
-            clipped("n_clusters", n_clusters, found, f"X has only {found} distinct clusters")
+            clipped(
+                "n_clusters", n_clusters, found, f"X has only {found} distinct clusters"
+            )
         return centers

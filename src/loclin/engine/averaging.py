@@ -32,7 +32,8 @@ def check_n_models(n_models: int, coef: Floats) -> None:
 
 
 class AveragedWeights(ABC):
-    """Models, their intercepts and those of the scorers; the sums that average the iterates.
+    """Models, their intercepts and those of the scorers;
+    the sums that average the iterates.
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ class AveragedWeights(ABC):
         Only its kind, width and dtype are used.
     n_scorers, n_models : int
     settings : NamedTuple
-        What the procedure's passes need to know, `alpha` and `penalize_intercept` among it.
+        What the procedure's passes need to know, `alpha` and `penalize_intercept` among
+        it.
     """
 
     n_scorers: Annotated[int, Size("s")]
@@ -53,7 +55,9 @@ class AveragedWeights(ABC):
     averaged: tuple[float, float]  # sum of the scales, number of iterates
 
     def __init__(self, X: Matrix, n_scorers: int, n_models: int, settings: Any) -> None:
-        self.n_scorers, self.n_models, self.settings = n_scorers, n_models, settings
+        self.n_scorers = n_scorers
+        self.n_models = n_models
+        self.settings = settings
         self.is_sparse = is_sparse(X)
         self.weights = Weights(
             weights_for(X, n_scorers * n_models),
@@ -80,14 +84,18 @@ class AveragedWeights(ABC):
 
     def weight_parts(self, iterate: tuple[Floats, ...] | None) -> list[Part]:
         """Return the weights among the parts."""
-        W, b, g = self.weights
+        weights = self.weights
         means: Any = (None,) * 3 if iterate is None else iterate[:3]
-        as_fields = as_models(W, self.is_sparse, self.n_models)
-        mean = None if iterate is None else as_models(means[0], self.is_sparse, self.n_models)
+        as_fields = as_models(weights.W, self.is_sparse, self.n_models)
+        mean = (
+            None
+            if iterate is None
+            else as_models(means[0], self.is_sparse, self.n_models)
+        )
         return [
             Part("coef", as_fields, mean, power=1),
-            Part("intercept", b, means[1], of="coef"),
-            Part("extra", g, means[2]),
+            Part("intercept", weights.b, means[1], of="coef"),
+            Part("extra", weights.g, means[2]),
         ]
 
     @abstractmethod
@@ -108,13 +116,14 @@ class AveragedWeights(ABC):
         self.settings = self.settings._replace(alpha=alpha)
         self.forget_average()
 
-    def set_models(self, coef: Floats, intercept: Floats, extra: Floats | float = 0.0) -> Self:
+    def set_models(
+        self, coef: Floats, intercept: Floats, extra: Floats | float = 0.0
+    ) -> Self:
         """Start from given models: (s, m, d), (s, m) and (s,)."""
         check_n_models(self.n_models, coef)
-        W, b, g = self.weights
-        as_models(W, self.is_sparse, self.n_models)[:] = coef
-        b[:] = intercept.ravel()
-        g[:] = extra
+        as_models(self.weights.W, self.is_sparse, self.n_models)[:] = coef
+        self.weights.b[:] = intercept.ravel()
+        self.weights.g[:] = extra
         return self
 
     def change_layout(self) -> None:
@@ -124,7 +133,9 @@ class AveragedWeights(ABC):
         self.forget_average()
 
     def begin_pass(self, average: bool) -> tuple[Weights, Progress]:
-        """Return the sums and the progress that a pass takes; sums are empty without average."""
+        """Return the sums and the progress that a pass takes;
+        sums are empty without average.
+        """
         if not average:
             return self._no_sums(), Progress(self.t, 1.0, 0.0, 0.0)
         if not len(self.sums.b):
@@ -148,8 +159,8 @@ class AveragedWeights(ABC):
         """Mean of the weights since averaging began, or the last ones; fresh arrays."""
         c, steps = self.averaged
         if not steps:
-            W, b, g = self.weights
-            return W.copy(), b.copy(), g.copy()
+            last = self.weights
+            return last.W.copy(), last.b.copy(), last.g.copy()
         dtype = self.weights.b.dtype.type
         mean_W = self.weights.W * dtype(c)
         mean_W -= self.sums.W
@@ -169,4 +180,6 @@ class AveragedWeights(ABC):
     def penalty(self) -> float:
         """``alpha/2 ||W||^2``, with the intercepts if they are penalised."""
         parts = self.weights if self.settings.penalize_intercept else self.weights[:1]
-        return 0.5 * self.settings.alpha * sum(float(np.vdot(part, part)) for part in parts)
+        return (
+            0.5 * self.settings.alpha * sum(float(np.vdot(part, part)) for part in parts)
+        )

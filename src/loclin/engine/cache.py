@@ -1,9 +1,11 @@
-"""What the compiler keeps on disk, by way of Numba's own cache; and the thread it works in.
+"""What the compiler keeps on disk, by way of Numba's own cache;
+and the thread it works in.
 
-Numba has no public way to set a cache of one's own: its locators choose a folder, but what fails
-while files there are read or written goes through to the caller, in the middle of a fit. Nor has it
-one to let Ctrl-C through. So this module alone stands on names of Numba that are not public. Where
-a Numba lacks one of them, it cannot be imported, and `jit` goes without.
+Numba has no public way to set a cache of one's own: its locators choose a folder, but
+what fails while files there are read or written goes through to the caller, in the middle
+of a fit. Nor has it one to let Ctrl-C through. So this module alone stands on names of
+Numba that are not public. Where a Numba lacks one of them, it cannot be imported, and
+`jit` goes without.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def _version() -> str:
 
 
 class _HomeLocator(UserWideCacheLocator):
-    """The folder in the user's home; where no home is known, not one named ~ wherever we are."""
+    """The folder in the user's home;
+    where no home is known, not one named ~ wherever we are.
+    """
 
     def ensure_cache_path(self) -> None:
         if not os.path.isabs(self.get_cache_path()):
@@ -53,8 +57,8 @@ class _HomeLocator(UserWideCacheLocator):
 class _CheckedForm(CompileResultCacheImpl):
     """A compiled function on disk, with its name, what it was made from, and a checksum.
 
-    Numba looks at the source file of the function alone, and a write that is cut off between its
-    two files leaves a new index with the machine code of old sources.
+    Numba looks at the source file of the function alone, and a write that is cut off
+    between its two files leaves a new index with the machine code of old sources.
     """
 
     _locator_classes = (UserProvidedCacheLocator, InTreeCacheLocator, _HomeLocator)
@@ -83,8 +87,10 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            found = super().load_overload(sig, target_context)
-            return found if found is None or found.signature.args == tuple(sig) else None
+            compiled = super().load_overload(sig, target_context)
+            if compiled is None or compiled.signature.args == tuple(sig):
+                return compiled
+            return None
         except Exception as error:  # a damaged pickle raises what it likes
             warn_of_cache(
                 f"A compiled function in {self.cache_path} cannot be read "
@@ -114,8 +120,10 @@ class _NoCache(_NullCache):
 
     def save_overload(self, sig: Any, cres: Any) -> None:
         named = config.CACHE_DIR or "NUMBA_CACHE_DIR (not set)"
-        own = os.path.join(os.path.dirname(__file__), "__pycache__")
-        _warn_of_no_cache(f"{named}, in {own} or in the user's home", self.error)
+        package_cache = os.path.join(os.path.dirname(__file__), "__pycache__")
+        _warn_of_no_cache(
+            f"{named}, in {package_cache} or in the user's home", self.error
+        )
 
 
 def _warn_of_no_cache(folder: str, error: Exception) -> None:
@@ -135,11 +143,13 @@ def keep(compiled: Any, function: Callable[..., Any]) -> None:
 
 
 def compile_beside(compiled: Any) -> None:
-    """Let the main thread wait while another compiles, so that it hears an interrupt at once.
+    """Let the main thread wait while another compiles,
+    so that it hears an interrupt at once.
 
-    Python handles signals in the main thread, wherever it is. Inside the compiler, what a handler
-    raises is lost in callbacks from C ("Exception ignored in ..."): Ctrl-C would do nothing. After
-    an interrupt the other thread goes on, and a later call finds what it has compiled.
+    Python handles signals in the main thread, wherever it is. Inside the compiler, what a
+    handler raises is lost in callbacks from C ("Exception ignored in ..."): Ctrl-C would
+    do nothing. After an interrupt the other thread goes on, and a later call finds what
+    it has compiled.
     """
     compile_for = compiled._compile_for_args
 

@@ -1,9 +1,11 @@
-"""Who writes the codes of a descent: given ones, or a part of the model that is learned with it.
+"""Who writes the codes of a descent:
+given ones, or a part of the model that is learned with it.
 
-A pass of `sgd_pass` takes a *coder*, a NamedTuple with a field ``codes`` in a form that `codes`
-reads, and calls three functions on it. The compiler picks them by the coder's type, so that a model
-registers its own with ``numba.extending.overload`` in its own folder, and the pass knows no model.
-`Coder` is the other half: it makes that NamedTuple for each pass, and knows what was learned.
+A pass of `sgd_pass` takes a *coder*, a NamedTuple with a field ``codes`` in a form that
+`codes` reads, and calls three functions on it. The compiler picks them by the coder's
+type, so that a model registers its own with ``numba.extending.overload`` in its own
+folder, and the pass knows no model. `Coder` is the other half: it makes that NamedTuple
+for each pass, and knows what was learned.
 """
 
 from __future__ import annotations
@@ -26,11 +28,14 @@ from loclin.engine.rows import compiled_form
 class GivenCodes(NamedTuple):
     """Codes that stay as they are."""
 
-    codes: Any  # ndarray of shape (n, m) or (n, s, m), or the parts of a CSR matrix (n, m)
+    # ndarray of shape (n, m) or (n, s, m), or the parts of a CSR matrix (n, m)
+    codes: Any
 
 
 class BatchCodes(NamedTuple):
-    """Parts of a CSR matrix for the rows of one batch, in their order: those of a dense X."""
+    """Parts of a CSR matrix for the rows of one batch,
+    in their order: those of a dense X.
+    """
 
     values: NDArray
     columns: NDArray
@@ -38,9 +43,11 @@ class BatchCodes(NamedTuple):
 
 
 def room_for_codes(Z: Matrix, batch_size: int, k: int, dtype: DTypeLike) -> Any:
-    """Return room for codes of k entries a row: of a batch, or of all rows where they are sparse.
+    """Return room for codes of k entries a row:
+    of a batch, or of all rows where they are sparse.
 
-    Loops find a dense row in the batch, but a sparse one, and so its code, by its place in X.
+    Loops find a dense row in the batch, but a sparse one, and so its code, by its place
+    in X.
     """
     parts = empty_codes(Z.shape[0] if is_sparse(Z) else batch_size, k, dtype)
     return parts if is_sparse(Z) else BatchCodes(*parts)
@@ -52,7 +59,9 @@ def empty_codes(n: int, k: int, dtype: DTypeLike) -> tuple[Any, ...]:
 
 
 def code_places(codes, rows):
-    """Places of a batch's codes: its rows, or 0, 1, .. where there is room for a batch only."""
+    """Places of a batch's codes: its rows, or 0, 1, ..
+    where there is room for a batch only.
+    """
 
 
 @overload(code_places, jit_options=OPTIONS)
@@ -133,10 +142,14 @@ class Coder(ABC):
 
     @abstractmethod
     def learned(self) -> list[Part]:
-        """Return what it learns, in the order of `current`, and then what it adds up over rows."""
+        """Return what it learns, in the order of `current`,
+        and then what it adds up over rows.
+        """
 
     @abstractmethod
-    def begin_pass(self, Z: Matrix, batch_size: int, *, moves: bool, average: bool) -> Any:
+    def begin_pass(
+        self, Z: Matrix, batch_size: int, *, moves: bool, average: bool
+    ) -> Any:
         """Return the NamedTuple that a pass over the rows takes."""
 
     @abstractmethod
@@ -167,7 +180,9 @@ class Given(Coder):
         """Nothing is learned."""
         return []
 
-    def begin_pass(self, Z: Matrix, batch_size: int, *, moves: bool, average: bool) -> GivenCodes:
+    def begin_pass(
+        self, Z: Matrix, batch_size: int, *, moves: bool, average: bool
+    ) -> GivenCodes:
         """Return the codes as a pass takes them."""
         return GivenCodes(compiled_form(Z))
 

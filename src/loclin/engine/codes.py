@@ -1,11 +1,13 @@
 """One loader for codes, so that no solver is written once for each kind of code.
 
-A solver's features are implicit: ``code (x) [x; 1]`` for every row, never formed. Codes come as
+A solver's features are implicit: ``code (x) [x; 1]`` for every row, never formed. Codes
+come as
 
-- an array (n, m), shared by the scorers: scores are one matrix product, then m sums a scorer;
+- an array (n, m), shared by the scorers: scores are one matrix product, then m sums a
+  scorer;
 - an array (n, s, m), one code a scorer;
-- the parts (data, indices, indptr) of a CSR matrix (n, m), shared: only the models with a nonzero
-  code are scored.
+- the parts (data, indices, indptr) of a CSR matrix (n, m), shared: only the models with a
+  nonzero code are scored.
 
 Models are numbered scorer by scorer, as in `rows`: those of scorer y begin at y * m. The
 compiler picks the form from the types.
@@ -41,15 +43,16 @@ def code_scores(X, rows, buffer, codes, W, scale, b, responses, out):
     scale : float
     b : ndarray of shape (s m,)
     responses : ndarray of shape (>= n_batch, s m)
-        Overwritten. With CSR codes by what the models at a row say, without the codes: scorer by
-        scorer, in the order of the row's entries.
+        Overwritten. With CSR codes by what the models at a row say, without the codes:
+        scorer by scorer, in the order of the row's entries.
     out : ndarray of shape (>= n_batch, s)
         Overwritten by the scores.
     """
 
 
 def add_code(X, row, buffer, i, codes, y, first, W, step):
-    """Add ``step * code_y (x) x`` to the models that begin at `first`, x being gathered row i.
+    """Add ``step * code_y (x) x`` to the models that begin at `first`,
+    x being gathered row i.
 
     Parameters
     ----------
@@ -68,7 +71,8 @@ def add_code_only(codes, row, y, first, b, step):
 
 
 def add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
-    """Add ``unit * slope * code_y (x) x`` of many gathered rows to scorer y by one product.
+    """Add ``unit * slope * code_y (x) x`` of many gathered
+    rows to scorer y by one product.
 
     False, with nothing done, where the forms have no such product.
 
@@ -87,7 +91,9 @@ def add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
 
 
 def product_room(X, codes, batch, m):
-    """Room for `add_product`: codes (batch, m), rows (batch, d), their product (m, d); or None."""
+    """Room for `add_product`: codes (batch, m),
+    rows (batch, d), their product (m, d); or None.
+    """
 
 
 def squared_code(codes, row, y):
@@ -99,7 +105,8 @@ def copy_codes(codes, row, out):
 
 
 def code_gram(X, rows, buffer, codes, local, extra, some_codes, gram):
-    """Kernel of the gathered rows: ``code . code' (x . x' + local) + extra``, for dense X.
+    """Kernel of the gathered rows: ``code .
+    code' (x . x' + local) + extra``, for dense X.
 
     Parameters
     ----------
@@ -129,9 +136,11 @@ def _code_scores(X, rows, buffer, codes, W, scale, b, responses, out):
 
 
 def _scores_along_the_batch(X, rows, buffer, codes, W, scale, b, responses, out):
-    # With one row of the product a model, sums over models run along the batch: no sum within a
-    # vector register is needed.
-    n, s, m = rows.shape[0], out.shape[1], codes.shape[1]
+    # With one row of the product a model, sums over models run along the batch: no sum
+    # within a vector register is needed.
+    n = rows.shape[0]
+    s = out.shape[1]
+    m = codes.shape[1]
     by_model = responses.reshape(-1)[: s * m * n].reshape((s * m, n))
     np.dot(W, buffer[:n].T, by_model)
     some_codes = np.empty((m, n), b.dtype)
@@ -188,7 +197,9 @@ def _scores_of_few_models(X, rows, buffer, codes, W, scale, b, responses, out):
             out[i, y] = total
 
 
-def _scores_of_few_models_and_features(X, rows, buffer, codes, W, scale, b, responses, out):
+def _scores_of_few_models_and_features(
+    X, rows, buffer, codes, W, scale, b, responses, out
+):
     data, features, row_starts = X
     values, columns, starts = codes
     s = out.shape[1]
@@ -316,17 +327,17 @@ def _add_product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
     def product(rows, buffer, codes, slopes, y, W, unit, sum_W, c, room):
         some_codes, some_rows, added = room
         m, d = added.shape
-        found = 0
+        n_moved = 0
         for i in range(rows.shape[0]):
             slope, row = unit * slopes[i, y], rows[i]
             if slope != 0:
                 for j in range(m):
                     code = codes[row, y, j] if a_scorer else codes[row, j]
-                    some_codes[found, j] = slope * code
+                    some_codes[n_moved, j] = slope * code
                 for f in range(d):
-                    some_rows[found, f] = buffer[i, f]
-                found += 1
-        np.dot(some_codes[:found].T, some_rows[:found], added)
+                    some_rows[n_moved, f] = buffer[i, f]
+                n_moved += 1
+        np.dot(some_codes[:n_moved].T, some_rows[:n_moved], added)
         for j in range(m):
             for f in range(d):
                 W[y * m + j, f] += added[j, f]
@@ -405,7 +416,7 @@ def add_batch(X, rows, buffer, codes, slopes, weights, sums, progress, intercept
     room : tuple of ndarray or None
         See `product_room`.
     """
-    W, b, g = weights
+    b = weights.b
     dtype = b.dtype.type
     unit, c = dtype(1.0 / progress.scale), dtype(progress.c)
     averaging = sums.W.shape[0] > 0
@@ -417,7 +428,7 @@ def add_batch(X, rows, buffer, codes, slopes, weights, sums, progress, intercept
             moved[y] += slopes[i, y] != 0
     for y in range(s):
         if moved[y] >= _WORTH_A_PRODUCT and add_product(
-            rows, buffer, codes, slopes, y, W, unit, sums.W, c, room
+            rows, buffer, codes, slopes, y, weights.W, unit, sums.W, c, room
         ):
             moved[y] = 0
     for i in range(n):
@@ -426,13 +437,15 @@ def add_batch(X, rows, buffer, codes, slopes, weights, sums, progress, intercept
             slope = slopes[i, y]
             if slope != 0:
                 if moved[y]:
-                    add_code(X, row, buffer, i, codes, y, y * m, W, unit * slope)
+                    add_code(X, row, buffer, i, codes, y, y * m, weights.W, unit * slope)
                     if averaging:
-                        add_code(X, row, buffer, i, codes, y, y * m, sums.W, c * unit * slope)
+                        add_code(
+                            X, row, buffer, i, codes, y, y * m, sums.W, c * unit * slope
+                        )
                 if intercepts.local:
                     add_code_only(codes, row, y, y * m, b, slope)
                 if intercepts.extra:
-                    g[y] += slope
+                    weights.g[y] += slope
 
 
 @jit

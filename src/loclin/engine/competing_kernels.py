@@ -5,8 +5,8 @@ With kernel K of the features ``code (x) [x; 1]``, shared by the classes, the du
     min  1/2 sum_ik K_ik a_i . a_k + sum_i sum_{y != y_i} a_iy
     subject to  sum_y a_iy = 0,  a_iy <= 0 for y != y_i,  a_iy_i <= C_i
 
-and W_y = sum_i a_iy code_i (x) x. A row's problem has a closed form (Keerthi et al., A sequential
-dual method for large scale multi-class linear SVMs, 2008).
+and W_y = sum_i a_iy code_i (x) x. A row's problem has a closed form (Keerthi et al., A
+sequential dual method for large scale multi-class linear SVMs, 2008).
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ import math
 
 import numpy as np
 
-from loclin.engine.codes import add_batch, code_gram, code_scores, product_room
+from loclin.engine.codes import code_gram, code_scores, product_room
 from loclin.engine.dual_kernels import (
-    AT_REST,
     SWEEPS,
-    add_row,
-    no_sums,
+    add_rows,
     to_the_front,
     workspace,
     write_steps,
@@ -70,7 +68,8 @@ def _lead(scores, label):
 
 @jit
 def competing_pass(problem, state, active, limit):
-    """Visit the active rows once; drop those with dual variables of zero that lead by far.
+    """Visit the active rows once;
+    drop those with dual variables of zero that lead by far.
 
     Parameters
     ----------
@@ -81,7 +80,8 @@ def competing_pass(problem, state, active, limit):
     active : ndarray of shape (n_active,)
         Rows, in the order of the visits; those that stay active are moved to the front.
     limit : float
-        Largest violation of optimality in the pass before; infinite where none is dropped.
+        Largest violation of optimality in the pass before; infinite where none is
+        dropped.
 
     Returns
     -------
@@ -91,9 +91,10 @@ def competing_pass(problem, state, active, limit):
         Largest violation of this pass.
     """
     X, codes, labels, bounds, squares, _, block, intercepts = problem
-    a, all_scores, weights = state
-    W, b, g = weights
-    one, sums = b.dtype.type(1), no_sums(b)
+    a = state.dual
+    weights = state.weights
+    b = weights.b
+    one = b.dtype.type(1)
     local, extra = b.dtype.type(intercepts.local), b.dtype.type(intercepts.extra)
     buffer, some_codes, responses, scores, kernel, steps, before, settled = workspace(
         X, weights, block
@@ -103,12 +104,13 @@ def competing_pass(problem, state, active, limit):
     slopes = np.empty(s)
     ordered = np.empty(s)
     new = np.empty(s)
-    kept, worst = 0, 0.0
+    kept = 0
+    worst = 0.0
     for first in range(0, active.shape[0], block):
         rows = active[first : min(first + block, active.shape[0])]
         n = rows.shape[0]
         gather(X, rows, buffer)
-        code_scores(X, rows, buffer, codes, W, one, b, responses, scores)
+        code_scores(X, rows, buffer, codes, weights.W, one, b, responses, scores)
         if n > 1:
             code_gram(X, rows, buffer, codes, local, extra, some_codes, kernel)
         moved = False
@@ -120,8 +122,8 @@ def competing_pass(problem, state, active, limit):
                     settled[i] = False
                     for y in range(s):
                         before[i, y] = a[row, y]
-                        scores[i, y] += extra * g[y]
-                        all_scores[row, y] = scores[i, y]
+                        scores[i, y] += extra * weights.g[y]
+                        state.scores[row, y] = scores[i, y]
                     violation = 1.0 - _lead(scores[i], label)
                     if a[row, label] <= 0.0:
                         settled[i] = violation < -limit
@@ -143,10 +145,7 @@ def competing_pass(problem, state, active, limit):
                                 scores[k, y] += step * kernel[i, k]
         if moved:
             write_steps(a, rows, before, steps)
-            if n > 1:
-                add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, room)
-            else:
-                add_row(X, rows[0], buffer, codes, steps, W, b, g, intercepts)
+            add_rows(X, rows, buffer, codes, steps, weights, intercepts, room)
         kept = to_the_front(active, first, n, settled, kept)
     return kept, worst
 

@@ -22,11 +22,14 @@ def is_sparse(X: Any) -> TypeIs[sparse.csr_matrix]:
 
 
 def check_indices(X: Any, name: str) -> None:
-    """Raise ValueError where a sparse matrix has indices outside of it; others are left alone."""
+    """Raise ValueError where a sparse matrix has indices outside of it;
+    others are left alone.
+    """
     if is_sparse(X) and X.format in ("csr", "csc", "bsr"):
         try:
             X.check_format(full_check=True)
-            if (np.diff(X.indptr) < 0).any():  # with no values at all, that is not checked
+            # With no values at all, that is not checked.
+            if (np.diff(X.indptr) < 0).any():
                 raise ValueError("indptr falls")
         except ValueError as error:
             raise ValueError(f"{name} is no valid sparse matrix: {error}.") from error
@@ -35,8 +38,8 @@ def check_indices(X: Any, name: str) -> None:
 class Rows(NamedTuple):
     """Training rows: features, labels as 0 .. c - 1 (int32), weights (mean 1 in a fit).
 
-    `origin` has their places among the user's rows; None where these are all of them, in order.
-    Several labels a row are an indicator (n, n_labels).
+    `origin` has their places among the user's rows; None where these are all of them, in
+    order. Several labels a row are an indicator (n, n_labels).
     """
 
     X: Any
@@ -44,26 +47,29 @@ class Rows(NamedTuple):
     weights: Floats
     origin: NDArray[np.intp] | None = None
 
-    def places(self, some: NDArray[np.intp]) -> NDArray[np.intp]:
+    def places(self, subset: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the places of some of these rows among the user's."""
-        return some if self.origin is None else self.origin[some]
+        return subset if self.origin is None else self.origin[subset]
 
 
 def mean_squared_norm(X: Matrix) -> float:
     """Return the mean squared Euclidean norm of the rows."""
     values = X.data if is_sparse(X) else X
-    return float(np.einsum("...i,...i->...", values, values).sum(dtype=np.float64) / X.shape[0])
+    return float(
+        np.einsum("...i,...i->...", values, values).sum(dtype=np.float64) / X.shape[0]
+    )
 
 
 def stacked(blocks: list[sparse.csr_matrix]) -> sparse.csr_matrix:
     """Return CSR matrices of as many columns, one below the other.
 
-    SciPy's `vstack` asks NumPy what its blocks are. There an interrupt is lost: NumPy takes
-    whatever a block's ``__len__`` raises for a block without a length.
+    SciPy's `vstack` asks NumPy what its blocks are. There an interrupt is lost: NumPy
+    takes whatever a block's ``__len__`` raises for a block without a length.
     """
     ends = np.cumsum([block.nnz for block in blocks])
     starts = [
-        block.indptr[:-1] + (end - block.nnz) for block, end in zip(blocks, ends, strict=True)
+        block.indptr[:-1] + (end - block.nnz)
+        for block, end in zip(blocks, ends, strict=True)
     ]
     parts = (
         np.concatenate([block.data for block in blocks]),
@@ -75,9 +81,11 @@ def stacked(blocks: list[sparse.csr_matrix]) -> sparse.csr_matrix:
 
 
 def distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the place of the first of each kind of rows, in their order, and every row's kind.
+    """Return the place of the first of each kind of rows,
+    in their order, and every row's kind.
 
-    NumPy's `unique` compares structured arrays, and there an interrupt becomes a TypeError.
+    NumPy's `unique` compares structured arrays, and there an interrupt becomes a
+    TypeError.
     """
     order = np.lexsort(rows.T[::-1])
     in_order = rows[order]

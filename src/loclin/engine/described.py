@@ -5,12 +5,13 @@ A class says of each attribute what it is, as an annotation:
     local_coef: Annotated[Floats, Shape("s m d")]
     n_models: Annotated[int, Size("m")]
 
-A letter stands for one number in a whole model (`engine.shapes`). What letters do not say, a method
-``_what_is_wrong(sizes)`` tells, if a class has one; those of its bases run too. A method
-``_sizes`` returns what letters stand for that no attribute says.
+A letter stands for one number in a whole model (`engine.shapes`). What letters do not
+say, a method ``_what_is_wrong(sizes)`` tells, if a class has one; those of its bases run
+too. A method ``_sizes`` returns what letters stand for that no attribute says.
 
 Compiled loops trust shapes and dtypes, but files and users may have set the attributes:
-`check_described` compares all of them, so that nothing is read or written beside an array.
+`check_described` compares all of them, so that nothing is read or written beside an
+array.
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ from loclin.engine.shapes import (
     wrong_kind,
 )
 
-_RULE = "_what_is_wrong"  # of a class: it tells what arrays do not
-_SIZES = "_sizes"  # of a class: what letters stand for that are no attribute
+_RULE = "_what_is_wrong"  # the method by which a class tells what arrays do not
+_SIZES = "_sizes"  # the method that tells what letters stand for beside attributes
 
 _Check = Callable[[Any, str, Scope], None]
 
 
 def check_described(holder: Any, *, thorough: bool = False) -> None:
-    """Raise where what an object holds is not what its class declares, or does not fit together.
+    """Raise where what an object holds is not what its class declares,
+    or does not fit together.
 
     Parameters
     ----------
@@ -61,16 +63,20 @@ def check_described(holder: Any, *, thorough: bool = False) -> None:
 def declared(kind: Any) -> dict[str, Any]:
     """Return what a class declares of its attributes."""
     hints = _hints(kind)
-    # the constructor's checks of parameters are stricter
+    # The constructor's checks of parameters are stricter.
     parameters = kind._get_param_names() if issubclass(kind, BaseEstimator) else ()
     return {name: hint for name, hint in hints.items() if name not in parameters}
 
 
 @cache
 def fitted_names(kind: type) -> frozenset[str]:
-    """Return the fitted attributes that a class of loclin, the class or its base, declares."""
+    """Return the fitted attributes that a class of loclin,
+    the class or its base, declares.
+    """
     ours = next(base for base in kind.__mro__ if base.__module__.startswith("loclin."))
-    return frozenset(name for name in declared(ours) if name.endswith("_") and name[0] != "_")
+    return frozenset(
+        name for name in declared(ours) if name.endswith("_") and name[0] != "_"
+    )
 
 
 def notes_of(hint: Any, kind: type) -> list[Any]:
@@ -80,15 +86,20 @@ def notes_of(hint: Any, kind: type) -> list[Any]:
 
 
 def _hints(kind: type) -> dict[str, Any]:
-    """Return the annotations of a class and its bases, as far as these are of loclin, or follow."""
+    """Return the annotations of a class and its bases,
+    as far as these are of loclin, or follow.
+    """
     if hasattr(kind, "_fields"):
         return get_type_hints(kind, include_extras=True)
     hints: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         if _is_ours(base):
-            with suppress(NameError):  # one's own class may name what type checkers alone import
+            # A user's class may name what type checkers alone import.
+            with suppress(NameError):
                 hints |= get_annotations(base, eval_str=True)
-    return {name: hint for name, hint in hints.items() if get_origin(hint) is not ClassVar}
+    return {
+        name: hint for name, hint in hints.items() if get_origin(hint) is not ClassVar
+    }
 
 
 @cache
@@ -98,17 +109,26 @@ def _is_ours(kind: Any) -> bool:
 
 @cache
 def _plan(kind: Any) -> tuple[list[tuple[str, _Check]], frozenset[str], list[Any]]:
-    """Return the checks of a class, sizes and arrays first; letters of its own; and its rules."""
+    """Return the checks of a class, sizes and arrays first;
+    letters of its own; and its rules.
+    """
     hints = declared(kind)
     names = sorted(hints, key=lambda name: not _is_plain(hints[name]))
     checks = [(name, _check_of(hints[name])) for name in names]
-    own = {note.letter for hint in hints.values() for note in notes_of(hint, Size) if note.own}
+    own_letters = {
+        note.letter
+        for hint in hints.values()
+        for note in notes_of(hint, Size)
+        if note.own
+    }
     rules = [vars(base)[_RULE] for base in kind.__mro__ if _RULE in vars(base)]
-    return checks, frozenset(own), rules
+    return checks, frozenset(own_letters), rules
 
 
 def _is_plain(hint: Any) -> bool:
-    return bool(notes_of(hint, Shape) or notes_of(hint, Size) or hint in (bool, int, float, str))
+    return bool(
+        notes_of(hint, Shape) or notes_of(hint, Size) or hint in (bool, int, float, str)
+    )
 
 
 def _check_object(holder: Any, where: str, scope: Scope) -> None:
@@ -117,9 +137,9 @@ def _check_object(holder: Any, where: str, scope: Scope) -> None:
         return
     scope.met.add(key)
     kind: Any = type(holder)
-    checks, own, rules = _plan(kind)
-    if own:
-        scope = scope.inside(own)
+    checks, own_letters, rules = _plan(kind)
+    if own_letters:
+        scope = scope.inside(own_letters)
     fields = getattr(holder, "_fields", None)
     values = vars(holder) if fields is None else dict(zip(fields, holder, strict=True))
     is_estimator = isinstance(holder, BaseEstimator)
@@ -183,7 +203,9 @@ def _check_of_notes(hint: Any) -> _Check:
     base = get_args(hint)[0]
     bare = _check_of(base)
     optional = type(None) in get_args(base)
-    shapes, sizes, within = (notes_of(hint, kind) for kind in (Shape, Size, Within))
+    shapes = notes_of(hint, Shape)
+    sizes = notes_of(hint, Size)
+    within = notes_of(hint, Within)
 
     def check(value: Any, where: str, scope: Scope) -> None:
         if value is None and optional:
@@ -236,7 +258,9 @@ def _any_of(checks: list[_Check], optional: bool) -> _Check:
             except ValueError as error:
                 errors.append(error)
             else:
-                scope.sizes, scope.said, scope.dtype = tried.sizes, tried.said, tried.dtype
+                scope.sizes = tried.sizes
+                scope.said = tried.said
+                scope.dtype = tried.dtype
                 return
         raise min(errors, key=lambda error: isinstance(error, WrongKind))
 

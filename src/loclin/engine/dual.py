@@ -1,13 +1,15 @@
 """Dual coordinate descent for locally linear SVMs (LIB-LLSVM).
 
-Minimises, for each score, over the models ``W`` (m, d), ``b`` (m,) and a global intercept ``g``,
+Minimises, for each score, over the models ``W`` (m, d), ``b`` (m,) and a global intercept
+``g``,
 
     alpha/2 (||W||^2 + ||b||^2 + g^2) + 1/(sum w) sum_i w_i loss(y_i f(x_i)),
     f(x) = sum_j code_j(x) (w_j . x + b_j) + g,
 
-a linear SVM on the features ``code (x) [x; 1]``, which are never formed (Hsieh et al., A dual
-coordinate descent method for large-scale linear SVM, 2008, on the kernel of equation 10 of the OCC
-paper), or Crammer and Singer's problem of all scores. Stops at a duality gap.
+a linear SVM on the features ``code (x) [x; 1]``, which are never formed (Hsieh et al., A
+dual coordinate descent method for large-scale linear SVM, 2008, on the kernel of equation
+10 of the OCC paper), or Crammer and Singer's problem of all scores. Stops at a duality
+gap.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from loclin.engine.targets import signs_of
 from loclin.engine.threads import side_by_side
 
 # Rows that share a block of the kernel, where all models are scored by one product.
-_BLOCK = 32
+_BLOCK_ROWS = 32
 # Rows scored at once where nothing moves.
 _CHECKED = 64
 
@@ -49,7 +51,9 @@ _CHECKED = 64
 def dual_of(loss: Loss) -> Dual:
     """Return the conjugate of a loss that serves dual problems."""
     if loss.dual is None:
-        raise ValueError(f"loss={loss.name!r} has no dual problem that coordinate descent solves.")
+        raise ValueError(
+            f"loss={loss.name!r} has no dual problem that coordinate descent solves."
+        )
     return loss.dual
 
 
@@ -59,7 +63,7 @@ def _block_size(X: Matrix, codes: Matrix) -> int:
         return 1
     width, m = X.shape[1], codes.shape[1]
     used = codes.nnz / codes.shape[0] if is_sparse(codes) else m
-    return _BLOCK if m + width <= 2 * used * width else 1
+    return _BLOCK_ROWS if m + width <= 2 * used * width else 1
 
 
 class DualProblem(ABC):
@@ -112,7 +116,9 @@ class DualProblem(ABC):
         self.state = State(
             dual=dual * self.problem.bounds[:, None],
             scores=np.zeros((n, s)),
-            weights=Weights(weights_for(X, s * m), np.zeros(s * m, X.dtype), np.zeros(s, X.dtype)),
+            weights=Weights(
+                weights_for(X, s * m), np.zeros(s * m, X.dtype), np.zeros(s, X.dtype)
+            ),
         )
         self._set_squares()
         if dual.any():
@@ -138,7 +144,8 @@ class DualProblem(ABC):
         """Return sums over the rows, at the scores last met."""
 
     def iterate(self, rng: np.random.Generator, tol: float) -> float:
-        """Visit the active rows once; return the objective, exact once `gap` is below tol of it.
+        """Visit the active rows once;
+        return the objective, exact once `gap` is below tol of it.
 
         Until then it is the running estimate, from the scores met.
         """
@@ -172,8 +179,7 @@ class DualProblem(ABC):
         np.maximum(problem.squares, np.finfo(np.float64).tiny, out=problem.squares)
 
     def _objective_and_gap(self) -> tuple[float, float]:
-        W, b, g = self.state.weights
-        norm = sum(float(np.vdot(w, w)) for w in (W, b, g))
+        norm = sum(float(np.vdot(part, part)) for part in self.state.weights)
         losses, gap = self._losses_and_gap()
         return self.alpha * (0.5 * norm + losses), self.alpha * gap
 
@@ -230,10 +236,12 @@ class BinaryDual(DualProblem):
         return kept
 
     def _losses_and_gap(self) -> tuple[float, float]:
-        problem, dual, scores = self.problem, self.state.dual, self.state.scores
-        loss, rows = self.loss.compiled, (problem.y, problem.bounds)
+        problem = self.problem
+        loss = self.loss.compiled
         run = kept_for(losses_and_gap, loss)
-        return run(*rows, loss, problem.dual, dual.ravel(), scores.ravel())
+        dual = self.state.dual.ravel()
+        scores = self.state.scores.ravel()
+        return run(problem.y, problem.bounds, loss, problem.dual, dual, scores)
 
 
 class CompetingDual(DualProblem):
@@ -281,7 +289,9 @@ class CompetingDual(DualProblem):
 
     def _losses_and_gap(self) -> tuple[float, float]:
         problem, state = self.problem, self.state
-        return competing_losses_and_gap(problem.y, problem.bounds, state.dual, state.scores)
+        return competing_losses_and_gap(
+            problem.y, problem.bounds, state.dual, state.scores
+        )
 
 
 def dual_problems(
@@ -301,15 +311,22 @@ def dual_problems(
     competing : bool
     intercepts : Intercepts
     starts : sequence of ndarray or None
-        Dual variables to start from; those of other rows, or of another kind of problem, are not.
+        Dual variables to start from; those of other rows, or of another kind of problem,
+        are not.
     """
-    X, y, weights, _ = rows
+    X = rows.X
+    y = rows.y
+    weights = rows.weights
     has = intercepts._asdict()
     n_problems, shape = (1, (len(y), n_scorers)) if competing else (n_scorers, (len(y),))
-    fits = starts is not None and [start.shape for start in starts] == [shape] * n_problems
+    fits = (
+        starts is not None and [start.shape for start in starts] == [shape] * n_problems
+    )
     begun = starts if starts and fits else [None] * n_problems
     if competing:
-        return [CompetingDual(X, codes, y, n_scorers, weights, alpha, start=begun[0], **has)]
+        return [
+            CompetingDual(X, codes, y, n_scorers, weights, alpha, start=begun[0], **has)
+        ]
     signs = signs_of(y, n_scorers).astype(np.float64)
     return [
         BinaryDual(X, codes if codes.ndim == 2 else codes[:, k], signs[:, k], weights, alpha, loss,
@@ -322,12 +339,13 @@ def dual_problems(
 class DualModels(LocalModels):
     """Local models, and how far each problem is from its solution."""
 
-    # of the problems, in units of the objective
+    # The gap of each problem, in units of its objective.
     dual_gap: Annotated[NDArray[np.float64], Shape("q", np.float64, finite=False)]
 
 
 class DualFit(Procedure):
-    """Problems of all scorers side by side, each iteration one pass of every unfinished one.
+    """Problems of all scorers side by side,
+    each iteration one pass of every unfinished one.
 
     Parameters
     ----------
@@ -365,19 +383,23 @@ class DualFit(Procedure):
 
     @property
     def gap(self) -> float:
-        """The largest duality gap as a part of its objective; infinite while one is not known."""
+        """The largest duality gap as a part of its objective;
+        infinite while one is not known.
+        """
         gaps = np.array([problem.gap for problem in self.problems])
         return float(np.max(gaps / np.maximum(self.objectives, np.finfo(float).tiny)))
 
     def iterate(self, *, average: bool) -> float:
-        """Pass once over the active rows of every unsolved problem; sum of the objectives."""
+        """Pass once over the active rows of every unsolved problem;
+        sum of the objectives.
+        """
         unsolved = [
             k
             for k, problem in enumerate(self.problems)
             if not problem.gap <= self.tol * self.objectives[k]
         ]
-        found = side_by_side(self._pass, [(k,) for k in unsolved], self.n_jobs)
-        self.objectives[unsolved] = found
+        tasks = [(k,) for k in unsolved]
+        self.objectives[unsolved] = side_by_side(self._pass, tasks, self.n_jobs)
         return float(self.objectives.sum())
 
     def result(self, *, final: bool = False) -> DualModels:
@@ -391,7 +413,9 @@ class DualFit(Procedure):
         W, b, g = zip(*(problem.state.weights for problem in self.problems), strict=True)
         return DualModels(
             local_coef=as_models(
-                np.concatenate(W, axis=1 if first.is_sparse else 0), first.is_sparse, first.n_models
+                np.concatenate(W, axis=1 if first.is_sparse else 0),
+                first.is_sparse,
+                first.n_models,
             ),
             local_intercept=np.concatenate(b).reshape(-1, first.n_models),
             intercept=np.concatenate(g),

@@ -1,13 +1,14 @@
 """Compiled loops of dual coordinate descent on implicit features.
 
-With kernel K of the features ``code (x) [x; 1]`` and bounds C, dual variables a (n, s) give the
-weights ``W_y = sum_i a_iy code_i (x) x``, which are kept beside them. For a binary problem (s = 1)
-with targets y = +-1, a_i has the sign of y_i, and the dual is, in ``c_i = y_i a_i``,
+With kernel K of the features ``code (x) [x; 1]`` and bounds C, dual variables a (n, s)
+give the weights ``W_y = sum_i a_iy code_i (x) x``, which are kept beside them. For a
+binary problem (s = 1) with targets y = +-1, a_i has the sign of y_i, and the dual is, in
+``c_i = y_i a_i``,
 
     min  1/2 sum_ik K_ik a_i a_k + sum_i (D_i c_i^2 / 2 - c_i)    subject to 0 <= c_i <= U_i
 
-with U = C upper and D = curvature / C (`engine.losses.Dual`): U = C, D = 0 for the hinge and U
-infinite, D = 1 / (2 C) for the squared hinge.
+with U = C upper and D = curvature / C (`engine.losses.Dual`): U = C, D = 0 for the hinge
+and U infinite, D = 1 / (2 C) for the squared hinge.
 """
 
 from __future__ import annotations
@@ -42,15 +43,17 @@ AT_REST = Progress(t=0.0, scale=1.0, c=0.0, n_averaged=0.0)
 class Problem(NamedTuple):
     """What the loops read: rows and settings.
 
-    `X` and `codes` are arrays, or the three arrays of a CSR matrix, as `compiled_form` gives them.
+    `X` and `codes` are arrays, or the three arrays of a CSR matrix, as `compiled_form`
+    gives them.
     """
 
     X: NDArray | tuple[NDArray, ...]  # shape: (n, d)
     codes: NDArray | tuple[NDArray, ...]  # shape: (n, m)
-    y: NDArray[np.int32]  # shape: (n,); classes 0 .. s - 1, or 1 and 0 in a binary problem
+    # shape: (n,); classes 0 .. s - 1, or 1 and 0 in a binary problem
+    y: NDArray[np.int32]
     bounds: NDArray[np.float64]  # shape: (n,); C, positive
     squares: NDArray[np.float64]  # shape: (n,); the diagonal of K, positive
-    dual: Dual  # of the loss
+    dual: Dual  # the conjugate of the loss
     block: int  # rows that share a block of K
     intercepts: Intercepts
 
@@ -79,10 +82,10 @@ class Workspace(NamedTuple):
 @inner
 def workspace(X, weights, k):
     """Return room for k rows of `X`."""
-    W, b, g = weights
-    s = g.shape[0]
+    b = weights.b
+    s = weights.g.shape[0]
     return Workspace(
-        row_buffer(X, k, W.shape[1]),
+        row_buffer(X, k, weights.W.shape[1]),
         np.empty((k, b.shape[0] // s), b.dtype),
         np.empty((k, b.shape[0]), b.dtype),
         np.empty((k, s), b.dtype),
@@ -109,7 +112,7 @@ def write_steps(dual, rows, before, steps):
 
 
 @inner
-def add_row(X, row, buffer, codes, steps, W, b, g, intercepts):
+def add_row(X, row, buffer, codes, steps, weights, intercepts):
     """Do what `add_batch` does for a batch of one row, at less cost.
 
     Parameters
@@ -119,15 +122,17 @@ def add_row(X, row, buffer, codes, steps, W, b, g, intercepts):
     buffer : ndarray of shape (>= 1, d)
         The row, gathered; not used for a sparse X.
     steps : ndarray of shape (>= 1, s)
-    W, b, g : ndarray
-        See `Weights`; moved in place.
+    weights : Weights
+        Moved in place.
     intercepts : Intercepts
     """
+    b = weights.b
+    g = weights.g
     m = b.shape[0] // g.shape[0]
     for k in range(g.shape[0]):
         step = steps[0, k]
         if step != 0:
-            add_code(X, row, buffer, 0, codes, k, k * m, W, step)
+            add_code(X, row, buffer, 0, codes, k, k * m, weights.W, step)
             if intercepts.local:
                 add_code_only(codes, row, k, k * m, b, step)
             if intercepts.extra:
@@ -135,8 +140,33 @@ def add_row(X, row, buffer, codes, steps, W, b, g, intercepts):
 
 
 @inner
+def add_rows(X, rows, buffer, codes, steps, weights, intercepts, room):
+    """Move the weights by the steps of a block's dual variables.
+
+    Parameters
+    ----------
+    X, codes : compiled form of {ndarray, csr} of shape (n, d) and (n, m)
+    rows : ndarray of shape (k,)
+    buffer : ndarray of shape (>= k, d)
+        The rows, gathered; not used for a sparse X.
+    steps : ndarray of shape (>= k, s)
+    weights : Weights
+        Moved in place.
+    intercepts : Intercepts
+    room : tuple
+        See `product_room`.
+    """
+    if rows.shape[0] > 1:
+        sums = no_sums(weights.b)
+        add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, room)
+    else:
+        add_row(X, rows[0], buffer, codes, steps, weights, intercepts)
+
+
+@inner
 def to_the_front(active, first, n, settled, kept):
-    """Move the rows of a block of n that stay active behind the `kept` first; count them too.
+    """Move the rows of a block of n that stay active behind
+    the `kept` first; count them too.
 
     Parameters
     ----------
@@ -162,11 +192,12 @@ def _projected(slope, c, upper):
 
 @jit
 def dual_pass(problem, state, active, high, low):
-    """Visit the active rows of a binary problem once; drop those that seem settled at a bound.
+    """Visit the active rows of a binary problem once;
+    drop those that seem settled at a bound.
 
-    Blocks of rows are scored together, and their kernel tells how each step changes the others, so
-    that a visit is exact coordinate descent; where a kernel block would cost more than it saves
-    (few models a row, sparse rows), blocks are single rows.
+    Blocks of rows are scored together, and their kernel tells how each step changes the
+    others, so that a visit is exact coordinate descent; where a kernel block would cost
+    more than it saves (few models a row, sparse rows), blocks are single rows.
 
     Parameters
     ----------
@@ -176,7 +207,8 @@ def dual_pass(problem, state, active, high, low):
     active : ndarray of shape (n_active,)
         Rows, in the order of the visits; those that stay active are moved to the front.
     high, low : float
-        Largest and smallest projected slopes of the pass before; infinite where none is dropped.
+        Largest and smallest projected slopes of the pass before; infinite where none is
+        dropped.
 
     Returns
     -------
@@ -186,15 +218,16 @@ def dual_pass(problem, state, active, high, low):
         Largest and smallest projected slopes of this pass.
     """
     X, codes, y, bounds, squares, conjugate, block, intercepts = problem
-    dual, all_scores, weights = state
-    W, b, g = weights
+    dual = state.dual
+    weights = state.weights
+    b = weights.b
     buffer, some_codes, responses, scores, kernel, steps, before, settled = workspace(
         X, weights, block
     )
-    # a single column: as a vector its entries are known to be neighbours
+    # The single column is read as a vector, whose entries are known to be neighbours.
     of_rows = scores.reshape(-1)
     room = product_room(X, codes, block, some_codes.shape[1])
-    one, sums = b.dtype.type(1), no_sums(b)
+    one = b.dtype.type(1)
     local, extra = b.dtype.type(intercepts.local), b.dtype.type(intercepts.extra)
     limit_high, limit_low = high, low
     high, low = -math.inf, math.inf
@@ -203,7 +236,7 @@ def dual_pass(problem, state, active, high, low):
         rows = active[first : min(first + block, active.shape[0])]
         n = rows.shape[0]
         gather(X, rows, buffer)
-        code_scores(X, rows, buffer, codes, W, one, b, responses, scores)
+        code_scores(X, rows, buffer, codes, weights.W, one, b, responses, scores)
         if n > 1:
             code_gram(X, rows, buffer, codes, local, extra, some_codes, kernel)
         moved = False
@@ -212,16 +245,19 @@ def dual_pass(problem, state, active, high, low):
                 row = rows[i]
                 if sweep == 0:
                     before[i, 0], settled[i] = dual[row, 0], False
-                    of_rows[i] += extra * g[0]
-                    all_scores[row, 0] = of_rows[i]
+                    of_rows[i] += extra * weights.g[0]
+                    state.scores[row, 0] = of_rows[i]
                 elif settled[i]:
                     continue
                 sign = sign_of(y[row], 0, 1)
-                upper, diagonal = bounds[row] * conjugate.upper, conjugate.curvature / bounds[row]
+                upper = bounds[row] * conjugate.upper
+                diagonal = conjugate.curvature / bounds[row]
                 c = sign * dual[row, 0]
                 slope = sign * of_rows[i] - 1.0 + diagonal * c
                 if sweep == 0:
-                    if (c <= 0.0 and slope > limit_high) or (c >= upper and slope < limit_low):
+                    if (c <= 0.0 and slope > limit_high) or (
+                        c >= upper and slope < limit_low
+                    ):
                         settled[i] = True
                         continue
                     projected = _projected(slope, c, upper)
@@ -236,50 +272,50 @@ def dual_pass(problem, state, active, high, low):
                             of_rows[k] += step * kernel[i, k]
         if moved:
             write_steps(dual, rows, before, steps)
-            if n > 1:
-                add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST, intercepts, room)
-            else:
-                add_row(X, rows[0], buffer, codes, steps, W, b, g, intercepts)
+            add_rows(X, rows, buffer, codes, steps, weights, intercepts, room)
         kept = to_the_front(active, first, n, settled, kept)
     return kept, high, low
 
 
 @jit
 def set_weights(problem, state, block):
-    """Write the weights that the dual variables mean, free of the rounding of all the steps."""
+    """Write the weights that the dual variables mean,
+    free of the rounding of all the steps.
+    """
     X, codes = problem.X, problem.codes
-    dual, _, weights = state
-    W, b, g = weights
-    W[:] = 0
-    b[:] = 0
-    g[:] = 0
+    dual = state.dual
+    weights = state.weights
+    weights.W[:] = 0
+    weights.b[:] = 0
+    weights.g[:] = 0
     room = workspace(X, weights, block)
     buffer, steps = room.rows, room.steps
     products = product_room(X, codes, block, room.codes.shape[1])
-    sums = no_sums(b)
+    sums = no_sums(weights.b)
     order = np.arange(dual.shape[0])
-    found = 0
+    n_nonzero = 0
     for row in range(dual.shape[0]):
         if dual[row].any():
-            order[found] = row
-            found += 1
-    for first in range(0, found, block):
-        rows = order[first : min(first + block, found)]
+            order[n_nonzero] = row
+            n_nonzero += 1
+    for first in range(0, n_nonzero, block):
+        rows = order[first : min(first + block, n_nonzero)]
         gather(X, rows, buffer)
         for i in range(rows.shape[0]):
-            for k in range(g.shape[0]):
+            for k in range(dual.shape[1]):
                 steps[i, k] = dual[rows[i], k]
-        add_batch(
-            X, rows, buffer, codes, steps, weights, sums, AT_REST, problem.intercepts, products
-        )
+        add_batch(X, rows, buffer, codes, steps, weights, sums, AT_REST,
+                  problem.intercepts, products)  # fmt: skip
 
 
 @jit
 def set_scores(problem, state, block):
     """Write the scores of all rows."""
     X, codes = problem.X, problem.codes
-    _, all_scores, weights = state
-    W, b, g = weights
+    all_scores = state.scores
+    weights = state.weights
+    b = weights.b
+    g = weights.g
     one, extra = b.dtype.type(1), b.dtype.type(problem.intercepts.extra)
     room = workspace(X, weights, block)
     buffer, scores = room.rows, room.scores
@@ -287,7 +323,7 @@ def set_scores(problem, state, block):
     for first in range(0, order.shape[0], block):
         rows = order[first : min(first + block, order.shape[0])]
         gather(X, rows, buffer)
-        code_scores(X, rows, buffer, codes, W, one, b, room.responses, scores)
+        code_scores(X, rows, buffer, codes, weights.W, one, b, room.responses, scores)
         for i in range(rows.shape[0]):
             for k in range(g.shape[0]):
                 all_scores[rows[i], k] = scores[i, k] + extra * g[k]
@@ -303,10 +339,11 @@ def conjugate_at(conjugate, a):
 
 @jit
 def losses_and_gap(y, bounds, loss, conjugate, dual, scores):
-    """Sum of weighted losses, and of what each row adds to the duality gap (Fenchel-Young).
+    """Sum of weighted losses, and of what each row adds to
+    the duality gap (Fenchel-Young).
 
-    The arrays come one by one: to take a whole `Problem` apart costs a call more than a hundred
-    rows do.
+    The arrays come one by one: to take a whole `Problem` apart costs a call more than a
+    hundred rows do.
 
     Parameters
     ----------

@@ -9,14 +9,21 @@ from loclin.engine.jit import inner, jit
 
 @inner
 def add_responses(X, one, other, weights, coef, j, scores):
-    """Add what model j of every scorer says of two rows (or of one twice, the second for nothing).
+    """Add what model j of every scorer says of two rows
+    (or of one twice, the second for nothing).
 
     Two rows and four scorers at once: a number that is loaded serves in several products.
     """
-    s, d = coef.shape[0], X.shape[1]
-    x, z, (c, g) = X[one], X[other], weights
+    s = coef.shape[0]
+    d = X.shape[1]
+    x = X[one]
+    z = X[other]
+    c, g = weights
     for y in range(0, s - 3, 4):
-        t, u, v, w = coef[y, j], coef[y + 1, j], coef[y + 2, j], coef[y + 3, j]
+        t = coef[y, j]
+        u = coef[y + 1, j]
+        v = coef[y + 2, j]
+        w = coef[y + 3, j]
         xt = xu = xv = xw = zt = zu = zv = zw = X.dtype.type(0)
         for f in range(d):
             xt += x[f] * t[f]
@@ -49,8 +56,8 @@ def add_responses(X, one, other, weights, coef, j, scores):
 def scores_by_model(X, codes, coef, block, scores):
     """Add ``sum_j code_j (w_yj . x)`` to the scores, for the CSR parts of the codes.
 
-    Rows are taken block by block, and in a block model by model, so that both stay near the
-    processor.
+    Rows are taken block by block, and in a block model by model, so that both stay near
+    the processor.
     """
     values, columns, starts = codes
     n, m = X.shape[0], coef.shape[1]
@@ -84,9 +91,12 @@ def scores_by_model(X, codes, coef, block, scores):
 
 @jit
 def scores_by_row(X, codes, coef, scores):
-    """Do what `scores_by_model` does, row by row: faster where the cache holds all models."""
+    """Do what `scores_by_model` does, row by row:
+    faster where the cache holds all models.
+    """
     values, columns, starts = codes
-    s, _, d = coef.shape
+    s = coef.shape[0]
+    d = coef.shape[2]
     for row in range(X.shape[0]):
         for e in range(starts[row], starts[row + 1]):
             for y in range(s):
@@ -150,21 +160,21 @@ def scores_by_region(X, partition, thresholds, coef, intercept, block, regions, 
     ones, starts = np.ones(block, scores.dtype), np.arange(block + 1)
     for first in range(0, X.shape[0], block):
         last = min(X.shape[0], first + block)
-        rows, found = X[first:last], regions[first:last]
-        find_regions(rows, partition, thresholds, found)
+        rows, reached = X[first:last], regions[first:last]
+        find_regions(rows, partition, thresholds, reached)
         for i in range(last - first):
             for y in range(scores.shape[1]):
-                scores[first + i, y] = intercept[found[i], y]
-        codes = ones, found, starts[: last - first + 1]
+                scores[first + i, y] = intercept[reached[i], y]
+        codes = ones, reached, starts[: last - first + 1]
         scores_by_model(rows, codes, coef, block, scores[first:last])
 
 
 @jit
-def find_largest(scores, found):
+def find_largest(scores, largest):
     """Write the place of the largest score of each row, the first of equals."""
     for i in range(scores.shape[0]):
         best, top = 0, scores[i, 0]
         for y in range(1, scores.shape[1]):
             best = y if scores[i, y] > top else best
             top = max(top, scores[i, y])
-        found[i] = best
+        largest[i] = best

@@ -1,12 +1,13 @@
 """Compiled bookkeeping of a descent: steps, shrinkage, the average of the iterates.
 
-Step s has size ``1 / (alpha s)``, and shrinks the weights by ``1 - 1 / s``. With those the steps of
-a batch telescope: after it every row's step has become 1 / (alpha s_end), and the old weights have
-shrunk by s_start / s_end. So a batch costs one scaling and plain additions.
+Step s has size ``1 / (alpha s)``, and shrinks the weights by ``1 - 1 / s``. With those
+the steps of a batch telescope: after it every row's step has become 1 / (alpha s_end),
+and the old weights have shrunk by s_start / s_end. So a batch costs one scaling and plain
+additions.
 
 The weights are ``scale * W``: shrinking is a product of numbers. Averaging keeps
-``sums.W = sum of c * update``, where c sums the scales before the update; then the sum of all
-iterates is ``c * W - sums.W``, at the price of the updates only.
+``sums.W = sum of c * update``, where c sums the scales before the update; then the sum of
+all iterates is ``c * W - sums.W``, at the price of the updates only.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Weights(NamedTuple):
     Sums are empty where nothing is averaged.
     """
 
-    # p are the features that models see
+    # The letter p stands for the features that models see.
     W: Annotated[NDArray, Shape("s*m p", sparse="p s*m", looped=True)]
     b: Annotated[NDArray, Shape("s*m", looped=True)]
     g: Annotated[NDArray, Shape("s", looped=True)]
@@ -36,7 +37,7 @@ class Progress(NamedTuple):
     """How far a descent is."""
 
     t: float  # steps, the ones that count as taken at the start included
-    scale: float  # of the weights
+    scale: float  # the weights are this times W
     c: float  # sum of the scales since averaging began
     n_averaged: float  # iterates in the average
 
@@ -44,12 +45,13 @@ class Progress(NamedTuple):
 @inner
 def rescaled(weights, progress, factor, with_intercepts):
     """Multiply the weights by a factor, and the intercepts if they are penalised."""
-    W, b, g = weights
+    b = weights.b
+    g = weights.g
     scale = progress.scale
     if factor > 0.0:
         scale *= factor
     else:
-        W[:] = 0
+        weights.W[:] = 0
     if with_intercepts:
         b *= b.dtype.type(factor)
         g *= g.dtype.type(factor)
@@ -66,9 +68,15 @@ def shrunk(weights, progress, n, with_intercepts):
 
 @inner
 def averaged(weights, sums, progress, n):
-    """Multiply a small scale out; count the iterate n times into the sums, if there are any."""
-    W, b, g = weights
-    scale, c, n_averaged = progress.scale, progress.c, progress.n_averaged
+    """Multiply a small scale out;
+    count the iterate n times into the sums, if there are any.
+    """
+    W = weights.W
+    b = weights.b
+    g = weights.g
+    scale = progress.scale
+    c = progress.c
+    n_averaged = progress.n_averaged
     if scale < SMALLEST_SCALE:
         W *= b.dtype.type(scale)
         c /= scale

@@ -15,7 +15,8 @@ from loclin.engine.warned import warn_of_cache
 
 try:
     from loclin.engine.cache import compile_beside, keep
-except Exception as error:  # by names that are not public; what they raise elsewhere is unknown
+except Exception as error:
+    # These names are not public; what they raise elsewhere is unknown.
     warn_of_cache(
         f"Compiled functions cannot be kept with Numba {numba.__version__} "
         f"({type(error).__name__}: {error}), so that every process compiles them anew, for "
@@ -30,8 +31,9 @@ except Exception as error:  # by names that are not public; what they raise else
 
 
 # Sums may be reordered (so that they vectorise) and products contracted; NaN and inf keep
-# their meaning, because the solvers test for them. Wrappers are for calls from C and from Python:
-# what only compiled code calls (an overload) has neither, which saves a tenth of the compilation.
+# their meaning, because the solvers test for them. Wrappers are for calls from C and from
+# Python: what only compiled code calls (an overload) has neither, which saves a tenth of
+# the compilation.
 OPTIONS = {
     "nogil": True,
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
@@ -44,13 +46,14 @@ OPTIONS = {
 def jit(function: Callable[..., Any], *, keeps: bool = True) -> Any:
     """Compile `function` on its first call, without the GIL, and keep the result on disk.
 
-    It returns plain numbers and plain tuples of these, and writes arrays that it is given. To make
-    a named tuple or an array Numba runs Python, in which a pending signal is handled. If the
-    handler raises, as it does on Ctrl-C, Numba does not look: the process dies of the named tuple,
-    and a SystemError takes the place of what was raised for the array.
+    It returns plain numbers and plain tuples of these, and writes arrays that it is
+    given. To make a named tuple or an array Numba runs Python, in which a pending signal
+    is handled. If the handler raises, as it does on Ctrl-C, Numba does not look: the
+    process dies of the named tuple, and a SystemError takes the place of what was raised
+    for the array.
 
-    Where it cannot be kept, or what is kept cannot be read, it is compiled in memory, and the
-    first compilation of the process warns of it.
+    Where it cannot be kept, or what is kept cannot be read, it is compiled in memory, and
+    the first compilation of the process warns of it.
     """
     compiled = njit(**OPTIONS | {"no_cpython_wrapper": False})(function)
     compile_beside(compiled)
@@ -65,7 +68,8 @@ def _in_memory(compiled: Any) -> Any:
 
 
 def kept_for(compiled: Any, *parts: Any) -> Any:
-    """Return a compiled loop for these parts: in memory where one is of a class from elsewhere.
+    """Return a compiled loop for these parts:
+    in memory where one is of a class from elsewhere.
 
     A cache on disk would have to find its class again in any later process.
     """
@@ -83,8 +87,8 @@ From Python it runs as it is written.
 def read_only(array: np.ndarray) -> np.ndarray:
     """Return a view of the array that cannot be written.
 
-    The compiler tells writable arrays from others; with one kind of view a loop is compiled once,
-    for memory maps and for arrays in memory.
+    The compiler tells writable arrays from others; with one kind of view a loop is
+    compiled once, for memory maps and for arrays in memory.
     """
     view = array.view()
     view.flags.writeable = False

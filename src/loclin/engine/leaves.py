@@ -10,7 +10,7 @@ from loclin.engine.data import Floats, Matrix, is_sparse
 from loclin.engine.jit import inner, jit, read_only
 from loclin.portable.words import Leaves
 
-_BLOCK = 2**18  # numbers of sparse rows that are laid out at once
+_BLOCK_NUMBERS = 2**18  # numbers of sparse rows that are laid out at once
 
 
 def leaves_at(coder: Leaves, X: Matrix) -> NDArray[np.int32]:
@@ -19,11 +19,11 @@ def leaves_at(coder: Leaves, X: Matrix) -> NDArray[np.int32]:
     nodes = coder.roots, coder.feature, coder.children
     given = [read_only(np.ascontiguousarray(part, np.int32)) for part in nodes]
     threshold = read_only(np.ascontiguousarray(coder.threshold, X.dtype))
-    step = max(1, _BLOCK // X.shape[1]) if is_sparse(X) else max(1, X.shape[0])
+    step = max(1, _BLOCK_NUMBERS // X.shape[1]) if is_sparse(X) else max(1, X.shape[0])
     for first in range(0, X.shape[0], step):
-        some = X[first : first + step]
-        some = np.ascontiguousarray(some.toarray() if is_sparse(some) else some)
-        _fall(read_only(some), *given, threshold, places[first : first + step])
+        block = X[first : first + step]
+        block = np.ascontiguousarray(block.toarray() if is_sparse(block) else block)
+        _fall(read_only(block), *given, threshold, places[first : first + step])
     return places
 
 
@@ -55,7 +55,9 @@ def leaf_codes(coder: Leaves, X: Matrix) -> csr_matrix:
 
 @inner
 def _child(X, i, node, feature, children, threshold):
-    """Return where row i goes from an inner node: a number that is computed, not a branch."""
+    """Return where row i goes from an inner node:
+    a number that is computed, not a branch.
+    """
     return children[node, int(X[i, feature[node]] > threshold[node])]
 
 

@@ -1,10 +1,12 @@
 """Linear outputs of the rows that a coder learns: gates, features.
 
-The compiled coder has them in a field ``outputs``, by which its steps and its average are known: it
-supplies `write_codes`, as every coder, and `pull_outputs`. All rows have as many entries of a code.
+The compiled coder has them in a field ``outputs``, by which its steps and its average are
+known: it supplies `write_codes`, as every coder, and `pull_outputs`. All rows have as
+many entries of a code.
 
-Output j of a row is ``u_j . x + c_j``. Its steps are AdaGrad's, ``rate / sqrt(sum of its squared
-gradients)``, one number each; its L2 penalty counts in the gradient.
+Output j of a row is ``u_j . x + c_j``. Its steps are AdaGrad's,
+``rate / sqrt(sum of its squared gradients)``, one number each; its L2 penalty counts in
+the gradient.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ def _as_weights(X, U):
 @inner
 def answer(outputs, rows):
     """Write the outputs of these rows."""
-    X, c, answers = outputs.X, outputs.c, outputs.answers
+    X = outputs.X
+    c = outputs.c
+    answers = outputs.answers
     gather(X, rows, outputs.buffer)
     score(X, rows, outputs.buffer, as_weights(X, outputs.U), 0, c.shape[0], answers)
     for i in range(rows.shape[0]):
@@ -88,8 +92,12 @@ def add_products(row, factor, other, products):
 @inner
 def descend(outputs, n):
     """Take the step of the outputs, after n rows; forget the gradient."""
-    U, c, gradient, of_constants = outputs.U, outputs.c, outputs.gradient, outputs.of_constants
-    decay, products = U.dtype.type(n * outputs.decay), np.empty(U.shape[1], U.dtype)
+    U = outputs.U
+    c = outputs.c
+    gradient = outputs.gradient
+    of_constants = outputs.of_constants
+    decay = U.dtype.type(n * outputs.decay)
+    products = np.empty(U.shape[1], U.dtype)
     for j in range(outputs.first, c.shape[0]):
         of_constants[j] -= decay * c[j]
         add_products(gradient[j], -decay, U[j], products)
@@ -141,7 +149,10 @@ def _move_outputs(coder, rows, slopes, responses):
     def move(coder, rows, slopes, responses):
         outputs, (values, columns, starts) = coder.outputs, coder.codes
         k, places = starts[1] - starts[0], code_places(coder.codes, rows)
-        of_entries, pulls = np.empty(k, values.dtype), np.empty(outputs.c.shape[0], values.dtype)
+        of_entries, pulls = (
+            np.empty(k, values.dtype),
+            np.empty(outputs.c.shape[0], values.dtype),
+        )
         gather(outputs.X, rows, outputs.buffer)
         for i in range(rows.shape[0]):
             first, last = starts[places[i]], starts[places[i] + 1]
@@ -152,7 +163,9 @@ def _move_outputs(coder, rows, slopes, responses):
                         of_entries[e] += slopes[i, y] * responses[i, y * k + e]
             if of_entries.any():
                 pulls[:] = 0
-                pull_outputs(coder, i, values[first:last], columns[first:last], of_entries, pulls)
+                pull_outputs(
+                    coder, i, values[first:last], columns[first:last], of_entries, pulls
+                )
                 pull(outputs, rows[i], i, pulls)
         descend(outputs, rows.shape[0])
 
@@ -190,7 +203,10 @@ class LearnedOutputs(Coder):
     n_seen: int
 
     def __init__(self, U: Floats, c: Floats, rate: float, penalty: float = 0.0) -> None:
-        self.U, self.c, self.rate, self.penalty = U, c, rate, penalty
+        self.U = U
+        self.c = c
+        self.rate = rate
+        self.penalty = penalty
         self.history = np.zeros(len(c))
         self.decay = 0.0
         self.n_first, self.n_seen = math.inf, 0
@@ -208,8 +224,12 @@ class LearnedOutputs(Coder):
             Part("history", self.history, adds_up=True),
         ]
 
-    def outputs(self, Z: Matrix, batch_size: int, average: bool, first: int = 0) -> MovingOutputs:
-        """Return the outputs as a pass over these rows takes them; those before `first` rest."""
+    def outputs(
+        self, Z: Matrix, batch_size: int, average: bool, first: int = 0
+    ) -> MovingOutputs:
+        """Return the outputs as a pass over these rows takes them;
+        those before `first` rest.
+        """
         (n, d), dtype = Z.shape, self.U.dtype
         self.n_seen += n
         if average and not len(self.sum_c):

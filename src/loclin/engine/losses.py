@@ -1,7 +1,8 @@
-"""Convex losses of a margin: value and slope as compiled scalars, and what each is good for.
+"""Convex losses of a margin:
+value and slope as compiled scalars, and what each is good for.
 
-A loss is a convex, non-increasing function of the margin ``z``. A sample is well placed when its
-margin is at least 1 (hinge, squared hinge) or large (logistic).
+A loss is a convex, non-increasing function of the margin ``z``. A sample is well placed
+when its margin is at least 1 (hinge, squared hinge) or large (logistic).
 
 ==============  ====================  =======================
 loss            ``loss_value(z)``     ``loss_slope(z)``
@@ -11,8 +12,8 @@ squared hinge   ``max(0, 1 - z)^2``   ``-2 max(0, 1 - z)``
 logistic        ``log(1 + exp(-z))``  ``-1 / (1 + exp(z))``
 ==============  ====================  =======================
 
-Compiled loops take a loss as an integer, so that one compilation serves these three; a loss of
-one's own is a NamedTuple, for whose type they are compiled anew (`Loss`).
+Compiled loops take a loss as an integer, so that one compilation serves these three; a
+loss of one's own is a NamedTuple, for whose type they are compiled anew (`Loss`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from loclin.engine.jit import OPTIONS, inner
 
 
 class Dual(NamedTuple):
-    """The convex conjugate of a loss: ``-a + curvature a^2 / 2`` at slope ``-a``, a in [0, upper].
+    """The convex conjugate of a loss:
+    ``-a + curvature a^2 / 2`` at slope ``-a``, a in [0, upper].
 
     Such a loss has a dual problem that coordinate descent solves.
     """
@@ -39,7 +41,9 @@ class Dual(NamedTuple):
 
 
 class Softmax(NamedTuple):
-    """The loss ``width log sum_c exp((score_c - score_y + shift [c != y]) / width)`` of classes."""
+    """The loss ``width log sum_c exp((score_c - score_y + shift [c != y]) / width)``
+    of classes.
+    """
 
     shift: float
     width: float
@@ -53,19 +57,20 @@ class Loss:
     ----------
     name : str
     compiled : int or NamedTuple
-        What compiled loops take. A NamedTuple is of a class of its own, and may hold numbers.
+        What compiled loops take. A NamedTuple is of a class of its own, and may hold
+        numbers.
     serves : frozenset of str
         "descent", "concave-convex" (ML3), "partition" (L3M), "dual", "competing dual".
     value, slope : callable, default=None
-        ``value(compiled, z)`` and its derivative, as Numba compiles them; at a kink, the one on
-        the flat side. Of a NamedTuple only.
+        ``value(compiled, z)`` and its derivative, as Numba compiles them; at a kink, the
+        one on the flat side. Of a NamedTuple only.
     dual : Dual, default=None
         What "dual" needs.
     softmax : Softmax, default=None
         What the solver "refined" of L3M needs, whose loss is one of all classes.
     most_step : float, default=inf
-        The most that the rows of a batch may step together, at first, over their mean squared
-        norm: less where slopes grow with the violation.
+        The most that the rows of a batch may step together, at first, over their mean
+        squared norm: less where slopes grow with the violation.
 
     Notes
     -----
@@ -117,7 +122,9 @@ LOGISTIC = Loss(
 )
 LOSSES = {loss.name: loss for loss in (HINGE, SQUARED_HINGE, LOGISTIC)}
 
-_HINGE, _SQUARED_HINGE, _N_LOSSES = HINGE.compiled, SQUARED_HINGE.compiled, len(LOSSES)
+_HINGE = HINGE.compiled
+_SQUARED_HINGE = SQUARED_HINGE.compiled
+_N_LOSSES = len(LOSSES)
 
 
 def loss_of(given: str | Loss) -> Loss:
@@ -144,7 +151,8 @@ def losses_for(procedure: str) -> dict[str, Loss]:
 def check_loss(loss: Any) -> None:
     """Raise where compiled loops know no such loss.
 
-    Passes ask once: a loop with a raise in it is not optimised, so the scalars below do not.
+    Passes ask once: a loop with a raise in it is not optimised, so the scalars below do
+    not.
     """
     if _key_of(loss) not in _KNOWN:
         raise ValueError("unknown loss")
@@ -152,14 +160,14 @@ def check_loss(loss: Any) -> None:
 
 def loss_value(loss: Any, z: float) -> float:
     """Return the loss of the margin `z`."""
-    own = known_loss(loss).value
-    return _value(loss, z) if own is None else own(loss, z)
+    custom = known_loss(loss).value
+    return _value(loss, z) if custom is None else custom(loss, z)
 
 
 def loss_slope(loss: Any, z: float) -> float:
     """Return the derivative of the loss at `z`; at a kink, the one on its flat side."""
-    own = known_loss(loss).slope
-    return _slope(loss, z) if own is None else own(loss, z)
+    custom = known_loss(loss).slope
+    return _slope(loss, z) if custom is None else custom(loss, z)
 
 
 def is_hinge(loss: Any) -> bool:

@@ -20,11 +20,13 @@ def merged(streams: Sequence[S], weights: ArrayLike, since: S | None = None) -> 
     Parameters
     ----------
     streams : sequence of StreamProcedure
-        Copies of one stream, each of which has learned some rows since. They are not changed.
+        Copies of one stream, each of which has learned some rows since. They are not
+        changed.
     weights : array-like of shape (n_streams,)
         How much each counts: the rows it has learned, usually. Only ratios matter.
     since : StreamProcedure or None, default=None
-        The stream that they are copies of: what it had counted, counts once. None: of no rows.
+        The stream that they are copies of: what it had counted, counts once. None: of no
+        rows.
 
     Returns
     -------
@@ -38,10 +40,14 @@ def merged(streams: Sequence[S], weights: ArrayLike, since: S | None = None) -> 
     """
     shares = np.asarray(weights, np.float64)
     if shares.shape != (len(streams),) or not (shares >= 0).all() or not shares.sum() > 0:
-        raise ValueError(f"weights={weights!r} must be {len(streams)} numbers of at least 0.")
+        raise ValueError(
+            f"weights={weights!r} must be {len(streams)} numbers of at least 0."
+        )
     shares = shares / shares.sum()
     states = [one.state() for one in streams]
-    kinds = {tuple((part.name, np.shape(part.value)) for part in state) for state in states}
+    kinds = {
+        tuple((part.name, np.shape(part.value)) for part in state) for state in states
+    }
     if len(kinds) != 1 or len({type(one) for one in streams}) != 1:
         raise ValueError("Only streams of one model, which began alike, can be merged.")
     whole = deepcopy(streams[0])

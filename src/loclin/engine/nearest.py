@@ -1,8 +1,9 @@
 """Compiled selection of the nearest anchors from the products of anchors and rows.
 
-Rows run along the last axis, so that most steps are the same for many of them: vector operations,
-without branches to mispredict. Many anchors are taken in groups: the k nearest are in the k groups
-whose nearest ones are nearest, and only these are looked through, row by row.
+Rows run along the last axis, so that most steps are the same for many of them: vector
+operations, without branches to mispredict. Many anchors are taken in groups: the k
+nearest are in the k groups whose nearest ones are nearest, and only these are looked
+through, row by row.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import numpy as np
 
 from loclin.engine.jit import inner, jit
 
-_LEAST_GROUP = 4  # anchors: in single precision, smaller groups save no time
-_BYTES = 256  # of a number of all rows that are looked at together: products stay in the cache
+_LEAST_GROUP = 4  # in single precision, groups of fewer anchors save no time
+# One number of all rows that are looked at together takes so many bytes: products
+# stay in the cache.
+_BYTES = 256
 
 
 @inner
@@ -25,7 +28,9 @@ def rows_together(products):
 
 @inner
 def nearest_room(products, k):
-    """Make room for `nearest`: numbers and columns of the k nearest, of what is in hand, groups."""
+    """Make room for `nearest`: numbers and columns of the k nearest,
+    of what is in hand, groups.
+    """
     n, dtype = rows_together(products), products.dtype
     numbers, columns = np.empty((k, n), dtype), np.empty((k, n), dtype)
     return numbers, columns, np.empty(n, dtype), np.empty(n, dtype), np.empty(k, np.int64)
@@ -33,14 +38,17 @@ def nearest_room(products, k):
 
 @inner
 def nearest(squares, products, first, last, room):
-    """Find the columns of the k least ``squares - 2 products``, nearest first, and these numbers.
+    """Find the columns of the k least ``squares - 2 products``,
+    nearest first, and these numbers.
 
-    `products` is (m, n), of which the rows ``first .. last - 1`` count, at most `rows_together`. Of
-    equally near anchors, the one with the smaller column is in front. Columns are written as
-    floating numbers: all parts of a vector have one size.
+    `products` is (m, n), of which the rows ``first .. last - 1`` count, at most
+    `rows_together`. Of equally near anchors, the one with the smaller column is in front.
+    Columns are written as floating numbers: all parts of a vector have one size.
     """
     keys, columns, key, column, groups = room
-    m, k, n = squares.shape[0], keys.shape[0], last - first
+    m = squares.shape[0]
+    k = keys.shape[0]
+    n = last - first
     size = int(math.sqrt(m / k))
     size = size if size >= _LEAST_GROUP else 1
     keys[:] = math.inf
@@ -71,7 +79,10 @@ def _insert(key, column, n, keys, columns):
     """Insert a number and its column into those of each row; equal ones go to the front."""
     for e in range(keys.shape[0]):
         for i in range(n):
-            kept, at, new, new_at = keys[e, i], columns[e, i], key[i], column[i]
+            kept = keys[e, i]
+            at = columns[e, i]
+            new = key[i]
+            new_at = column[i]
             before = new <= kept
             columns[e, i] = new_at if before else at
             column[i] = at if before else new_at
@@ -92,11 +103,13 @@ def _insert_one(new, j, keys, columns):
 
 
 @jit
-def nearest_rows(products, squares, anchor_squares, rounding, indices, distances, doubtful):
+def nearest_rows(
+    products, squares, anchor_squares, rounding, indices, distances, doubtful
+):
     """Write the nearest anchors of each row, nearest first, and their squared distances.
 
-    `products` is (m, n). `doubtful` tells where so little is left of a sum of squares that rounding
-    counts.
+    `products` is (m, n). `doubtful` tells where so little is left of a sum of squares
+    that rounding counts.
     """
     n, k = indices.shape
     room = nearest_room(products, k)

@@ -14,8 +14,9 @@ from loclin.engine.nearest import nearest_rows
 from loclin.engine.prediction import codes_by, one_hot
 from loclin.portable.words import NearestAnchors
 
-_BLOCK = 2**16  # numbers a block: stays near the processor
-_FEW = 128  # up to so many nearest anchors, insertion beats sorting (measured: 9 us against 16)
+_BLOCK_NUMBERS = 2**16  # a block of so many numbers stays near the processor
+# Up to so many nearest anchors, insertion beats sorting (measured: 9 us against 16).
+_MOST_INSERTED = 128
 
 
 @codes_by.register
@@ -35,15 +36,23 @@ def nearest_codes(coder: NearestAnchors, X: Matrix) -> csr_matrix:
         case _:
             weights = _by_rebuilding(distances, indices, coder)
     n, k = indices.shape
-    parts = weights.astype(X.dtype, copy=False).ravel(), indices.ravel(), np.arange(0, n * k + 1, k)
+    parts = (
+        weights.astype(X.dtype, copy=False).ravel(),
+        indices.ravel(),
+        np.arange(0, n * k + 1, k),
+    )
     codes = csr_matrix(parts, shape=(n, len(anchors)))
     codes.sort_indices()
     codes.eliminate_zeros()
     return codes
 
 
-def soft_assignment(anchors: Floats, n_neighbors: int, bandwidth: float) -> NearestAnchors:
-    """Say the codes of soft assignment by these anchors, at most all of them, in their type."""
+def soft_assignment(
+    anchors: Floats, n_neighbors: int, bandwidth: float
+) -> NearestAnchors:
+    """Say the codes of soft assignment by these anchors,
+    at most all of them, in their type.
+    """
     bandwidth = min(bandwidth, float(np.finfo(anchors.dtype).max))
     return NearestAnchors(anchors, min(n_neighbors, len(anchors)), "exp", bandwidth)
 
@@ -57,12 +66,16 @@ def _by_exp(distances: Floats, bandwidth: float) -> Floats:
 def _by_inverse(distances: Floats) -> Floats:
     nearest = distances[:, :1]
     on_anchor = nearest == 0
-    weights = np.sqrt(np.where(on_anchor, 1, nearest) / np.where(distances == 0, 1, distances))
+    weights = np.sqrt(
+        np.where(on_anchor, 1, nearest) / np.where(distances == 0, 1, distances)
+    )
     weights = np.where(on_anchor, distances == 0, weights)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _by_rebuilding(distances: Floats, indices: NDArray[np.intp], coder: NearestAnchors) -> Floats:
+def _by_rebuilding(
+    distances: Floats, indices: NDArray[np.intp], coder: NearestAnchors
+) -> Floats:
     n_samples, k = indices.shape
     between = coder.between
     if between is None:
@@ -70,8 +83,8 @@ def _by_rebuilding(distances: Floats, indices: NDArray[np.intp], coder: NearestA
     weights = np.empty((n_samples, k))
     for rows in row_blocks(n_samples, k * k):
         near, at = distances[rows].astype(float), indices[rows]
-        # (v_j - x).(v_l - x) from the three squared sides of a triangle: no differences (n, k, d),
-        # and a sparse X stays sparse.
+        # (v_j - x).(v_l - x) from the three squared sides of a triangle: no differences
+        # (n, k, d), and a sparse X stays sparse.
         C = near[:, :, None] + near[:, None, :] - between[at[:, :, None], at[:, None, :]]
         C /= 2
         trace = near.sum(axis=1)
@@ -81,8 +94,12 @@ def _by_rebuilding(distances: Floats, indices: NDArray[np.intp], coder: NearestA
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def nearest_of_checked(X: Matrix, anchors: Floats, k: int) -> tuple[NDArray[np.intp], Floats]:
-    """Do what `loclin.anchors.nearest_anchors` does with checked rows and anchors of one type."""
+def nearest_of_checked(
+    X: Matrix, anchors: Floats, k: int
+) -> tuple[NDArray[np.intp], Floats]:
+    """Do what `loclin.anchors.nearest_anchors` does with checked
+    rows and anchors of one type.
+    """
     n_samples, n_anchors = X.shape[0], anchors.shape[0]
     if not 1 <= k <= n_anchors or X.dtype != anchors.dtype or X.dtype.char not in "fd":
         raise ValueError(
@@ -97,11 +114,13 @@ def nearest_of_checked(X: Matrix, anchors: Floats, k: int) -> tuple[NDArray[np.i
         products = np.ascontiguousarray(anchors @ X[rows].T)  # rows along the last axis
         near, at = distances[rows], indices[rows]
         of_rows = squares[rows]
-        if k <= _FEW:
+        if k <= _MOST_INSERTED:
             doubtful = np.empty(len(near), np.bool_)
             nearest_rows(products, of_rows, anchor_squares, rounding, at, near, doubtful)
         else:
-            doubtful = _nearest_of_many(products, of_rows, anchor_squares, rounding, at, near)
+            doubtful = _nearest_of_many(
+                products, of_rows, anchor_squares, rounding, at, near
+            )
         again = np.flatnonzero(doubtful)
         if len(again):
             _measure(X[rows][again], anchors, again, at, near)
@@ -110,13 +129,15 @@ def nearest_of_checked(X: Matrix, anchors: Floats, k: int) -> tuple[NDArray[np.i
 
 def row_blocks(n_rows: int, row_size: int) -> Iterator[slice]:
     """Cut the rows into blocks, `row_size` numbers a row."""
-    step = max(1, _BLOCK // max(1, row_size))
+    step = max(1, _BLOCK_NUMBERS // max(1, row_size))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
 
 def squared_norms(name: str, X: Matrix) -> Floats:
-    """Return the squared norms of rows; ValueError, which names them, where they overflow."""
+    """Return the squared norms of rows;
+    ValueError, which names them, where they overflow.
+    """
     with np.errstate(over="ignore"):
         if is_sparse(X):
             norms = np.asarray(X.multiply(X).sum(axis=1), X.dtype).ravel()
@@ -155,13 +176,13 @@ def _measure(
 ) -> None:
     """Take the distances of these rows, X, again from the differences, and sort anew."""
     k = indices.shape[1]
-    for some in row_blocks(len(rows), k * anchors.shape[1]):
-        chosen = np.sort(indices[rows[some]], axis=1)
-        gaps = _dense(X[some])[:, None, :] - anchors[chosen]
+    for block in row_blocks(len(rows), k * anchors.shape[1]):
+        chosen = np.sort(indices[rows[block]], axis=1)
+        gaps = _dense(X[block])[:, None, :] - anchors[chosen]
         near = np.einsum("nkd,nkd->nk", gaps, gaps)
         order = np.argsort(near, axis=1, kind="stable")
-        indices[rows[some]] = np.take_along_axis(chosen, order, axis=1)
-        distances[rows[some]] = np.take_along_axis(near, order, axis=1)
+        indices[rows[block]] = np.take_along_axis(chosen, order, axis=1)
+        distances[rows[block]] = np.take_along_axis(near, order, axis=1)
 
 
 def _dense(X: Matrix) -> Floats:

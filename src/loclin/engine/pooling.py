@@ -1,9 +1,9 @@
 """Pooling of local scores over the positive part of the p-norm ball, one class at a time.
 
-For responses ``r`` (the local scores of one class) the largest of ``code . r`` over codes with
-``code >= 0`` and ``||code||_p <= 1`` is ``|| max(r, 0) ||_q`` with ``1/p + 1/q = 1``. The functions
-take a row of responses, the class's first entry and its number of models, so that no row is
-ever cut into little arrays.
+For responses ``r`` (the local scores of one class) the largest of ``code . r`` over codes
+with ``code >= 0`` and ``||code||_p <= 1`` is ``|| max(r, 0) ||_q`` with
+``1/p + 1/q = 1``. The functions take a row of responses, the class's first entry and its
+number of models, so that no row is ever cut into little arrays.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from loclin.engine.jit import inner, jit
 
-# Sums of powers are trusted between these bounds, in float32 as in float64; outside them the
-# careful way divides by the largest response first.
+# Sums of powers are trusted between these bounds, in float32 as in float64; outside them
+# the careful way divides by the largest response first.
 _TINY, _HUGE = 1e-30, 1e30
 
 
@@ -27,10 +27,11 @@ def sums_powers(q):
 
 @inner
 def respond(responses, n, scale, b, q, powers, ones, sums):
-    """Turn products of the first n rows into responses, and sum their positive parts by class.
+    """Turn products of the first n rows into responses,
+    and sum their positive parts by class.
 
-    Powers are taken over whole rows, which vectorises for any number of models, and summed by one
-    BLAS call.
+    Powers are taken over whole rows, which vectorises for any number of models, and
+    summed by one BLAS call.
 
     Parameters
     ----------
@@ -45,8 +46,8 @@ def respond(responses, n, scale, b, q, powers, ones, sums):
     ones : ndarray of shape (m,)
         Ones.
     sums : ndarray of shape (>= n, c)
-        Overwritten by the sums of ``max(response, 0)^q`` over the models of each class; left alone
-        where `sums_powers` says no.
+        Overwritten by the sums of ``max(response, 0)^q`` over the models of each class;
+        left alone where `sums_powers` says no.
     """
     zero = responses.dtype.type(0)
     width = responses.shape[1]
@@ -79,7 +80,11 @@ def respond(responses, n, scale, b, q, powers, ones, sums):
                     power[j] = max(row[j], zero) ** q
     if sums_powers(q):
         m = ones.shape[0]
-        np.dot(powers[:n].reshape(n * (width // m), m), ones, sums[:n].reshape(n * (width // m)))
+        np.dot(
+            powers[:n].reshape(n * (width // m), m),
+            ones,
+            sums[:n].reshape(n * (width // m)),
+        )
 
 
 @inner
@@ -96,7 +101,9 @@ def _root(total, q):
 
 @jit
 def dual_norm(row, first, m, q):
-    """``|| max(row[first : first + m], 0) ||_q`` for any q in [1, inf], whatever the scale."""
+    """``|| max(row[first : first + m], 0) ||_q`` for any q
+    in [1, inf], whatever the scale.
+    """
     top = row[first]
     for j in range(first + 1, first + m):
         top = max(top, row[j])
@@ -120,7 +127,9 @@ def dual_norm(row, first, m, q):
 
 @inner
 def pooled_norm(total, row, first, m, q):
-    """Dual norm from the sum of powers where that can be trusted, else from the responses."""
+    """Dual norm from the sum of powers where that can be trusted,
+    else from the responses.
+    """
     if _TINY < total < _HUGE:
         return _root(float(total), q)
     return dual_norm(row, first, m, q)
@@ -150,11 +159,12 @@ def best_class(row, sums, n_classes, m, q, without):
 
 @inner
 def argmax_code(row, first, m, q, norm, code):
-    """Write into `code` the maximiser over the ball, given ``norm = dual_norm(row, ...)``.
+    """Write into `code` the maximiser over the ball, given
+    ``norm = dual_norm(row, ...)``.
 
-    Equations 14 and 15 of the ML3 paper: ``code_j = (max(r_j, 0) / norm)^(q - 1)``. For p = 1 it is
-    one-hot on the largest response, for p = inf all positive responses count 1; without a positive
-    response it is zero.
+    Equations 14 and 15 of the ML3 paper: ``code_j = (max(r_j, 0) / norm)^(q - 1)``. For p
+    = 1 it is one-hot on the largest response, for p = inf all positive responses count 1;
+    without a positive response it is zero.
     """
     zero, one = code.dtype.type(0), code.dtype.type(1)
     if not norm > 0.0:
@@ -195,8 +205,9 @@ def argmax_code_rows(scores, q, codes):
 def pool_rows(responses, b, q, powers, ones, sums, rooted):
     """Dual norm of every class of every row, from products: (n, s * m) to `sums` (n, s).
 
-    `b` is added first, in place; `powers` has room for the responses, `ones` is m ones. Unless
-    `rooted`, a row may get the q-th powers of its norms, which have the same order.
+    `b` is added first, in place; `powers` has room for the responses, `ones` is m ones.
+    Unless `rooted`, a row may get the q-th powers of its norms, which have the same
+    order.
     """
     n, m = responses.shape[0], ones.shape[0]
     sums[:] = 0
@@ -209,7 +220,8 @@ def pool_rows(responses, b, q, powers, ones, sums, rooted):
             if _TINY < top < _HUGE:
                 continue
         for k in range(sums.shape[1]):
-            if _TINY < sums[i, k] < _HUGE:  # `pooled_norm`, but rows are cut out only if needed
+            # `pooled_norm`, but rows are cut out only if needed
+            if _TINY < sums[i, k] < _HUGE:
                 sums[i, k] = _root(sums[i, k], q)
             else:
                 sums[i, k] = dual_norm(responses[i], k * m, m, q)

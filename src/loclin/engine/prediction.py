@@ -1,7 +1,7 @@
 """Codes and scores of rows, by the words that say what a fitted model computes.
 
-`codes_by` takes the loop that writes codes by the coder's type; each loop is registered where it
-stands. A few coders have scores of their own that are faster than their codes.
+`codes_by` takes the loop that writes codes by the coder's type; each loop is registered
+where it stands. A few coders have scores of their own that are faster than their codes.
 """
 
 from __future__ import annotations
@@ -56,9 +56,13 @@ def scores_of(term: Term, X: Matrix, *, ranks: bool = False) -> Floats:
             scores = pooled_scores(X, term.coef, term.intercept, q, rooted=not ranks)
         case ConstantCode(codes) if term.coef is not None and len(term.coef) == 1:
             if term.intercept.any():
-                bias = bias + np.asarray(codes.multiply(term.intercept).sum(axis=1)).ravel()
+                bias = (
+                    bias + np.asarray(codes.multiply(term.intercept).sum(axis=1)).ravel()
+                )
             return shared_code_scores(X, term.coef[0].T, codes, bias)
-        case LinearGates(coef, intercept, "one_hot") if term.coef is not None and term.root is None:
+        case LinearGates(coef, intercept, "one_hot") if (
+            term.coef is not None and term.root is None
+        ):
             scores = regional_scores(X, coef, intercept, term.coef, term.intercept)
         case Leaves() as coder if term.coef is None:
             scores = leaf_scores(coder, in_metric(X, term.root), term.intercept)
@@ -71,7 +75,9 @@ def scores_of(term: Term, X: Matrix, *, ranks: bool = False) -> Floats:
 
 
 def codes_of(term: Term, X: Matrix) -> Any:
-    """Codes behind the scores: CSR (n, m) where the scorers share them, else dense (n, s, m)."""
+    """Codes behind the scores: CSR (n, m) where the scorers share them,
+    else dense (n, s, m).
+    """
     if isinstance(term.coder, Pooling) and term.coef is not None:
         return pooling_codes(X, term.coef, term.intercept, term.coder.q)
     codes = codes_by(term.coder, in_metric(X, term.root))
@@ -85,8 +91,8 @@ def in_metric(X: Matrix, root: Floats | None) -> Any:
     ----------
     X : {ndarray, csr} of shape (n, d)
     root : ndarray of shape (d,) or (d, d), or None
-        Square root of a metric, by its diagonal or whole and symmetric, of the type of X; None for
-        the plain one.
+        Square root of a metric, by its diagonal or whole and symmetric, of the type of X;
+        None for the plain one.
     """
     if root is None:
         return X
@@ -108,7 +114,9 @@ def in_best_form(codes: Any, X: Matrix) -> Any:
 
 @singledispatch
 def codes_by(coder: Any, X: Matrix) -> Any:
-    """Write the codes of rows as the coder sees them: (n, m), CSR or dense, or dense (n, s, m)."""
+    """Write the codes of rows as the coder sees them:
+    (n, m), CSR or dense, or dense (n, s, m).
+    """
     raise TypeError(
         f"No loop writes the codes of {type(coder).__name__}; register one with codes_by.register."
     )
@@ -123,7 +131,9 @@ def _(coder: ConstantCode, X: Matrix) -> Floats:
 @codes_by.register
 def _(coder: LinearGates, X: Matrix) -> Any:
     if coder.into == "one_hot":
-        return one_hot(regions_of(X, coder.coef, coder.intercept), len(coder.coef), X.dtype)
+        return one_hot(
+            regions_of(X, coder.coef, coder.intercept), len(coder.coef), X.dtype
+        )
     outputs = X @ coder.coef.T
     if coder.intercept.any():
         outputs += coder.intercept
@@ -131,7 +141,7 @@ def _(coder: LinearGates, X: Matrix) -> Any:
         return softmax(outputs, axis=1)
     if coder.into == "l1":
         return _divided(outputs, np.abs(outputs).sum(axis=1, keepdims=True))
-    # the largest first: squares may be too large, or vanish
+    # Divide by the largest first: squares may be too large, or vanish.
     outputs = _divided(outputs, np.abs(outputs).max(axis=1, keepdims=True))
     return _divided(outputs, np.linalg.norm(outputs, axis=1, keepdims=True))
 
@@ -143,7 +153,9 @@ def _(coder: Leaves, X: Matrix) -> csr_matrix:
 
 @codes_by.register
 def _(coder: CodesByScorer, X: Matrix) -> Floats:
-    return _stacked([codes_by(part, X) for part in coder.parts]).astype(X.dtype, copy=False)
+    return _stacked([codes_by(part, X) for part in coder.parts]).astype(
+        X.dtype, copy=False
+    )
 
 
 def one_hot(places: NDArray[np.intp], m: int, dtype: DTypeLike) -> csr_matrix:
@@ -162,7 +174,10 @@ def _scores_by_scorer(parts: tuple[Coder, ...], term: Term, X: Matrix) -> Floats
     coefs = [None if term.coef is None else term.coef[[k]] for k in range(len(codes))]
     intercepts = (term.intercept[[k]] for k in range(len(codes)))
     return np.hstack(
-        [coded_scores(X, *models) for models in zip(codes, coefs, intercepts, strict=True)]
+        [
+            coded_scores(X, *models)
+            for models in zip(codes, coefs, intercepts, strict=True)
+        ]
     )
 
 

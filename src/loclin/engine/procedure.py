@@ -1,4 +1,6 @@
-"""What a model hands to the loops of `fit` and `partial_fit`, and what it gets back from them."""
+"""What a model hands to the loops of `fit` and `partial_fit`,
+and what it gets back from them.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,11 @@ class Change(NamedTuple):
     Parameters
     ----------
     of_field : callable
-        A field in the new units, by the field and its power of them (`FittedModel.units`).
+        A field in the new units, by the field and its power of them
+        (`FittedModel.units`).
     added : callable or None
-        What constants of linear functions gain, (...), by the coefficients before, (..., d).
+        What constants of linear functions gain, (...), by the coefficients before,
+        (..., d).
     """
 
     of_field: Callable[[Any, int], Any]
@@ -30,14 +34,16 @@ class Change(NamedTuple):
 
 
 class Part(NamedTuple):
-    """An array that a stream learns, as the last step left it: learning changes it in place.
+    """An array that a stream learns, as the last step left it:
+    learning changes it in place.
 
     Parameters
     ----------
     name : str
     value : ndarray
     mean : ndarray or None
-        Running mean of its iterates, which is what is predicted by; None where there is none.
+        Running mean of its iterates, which is what is predicted by; None where there is
+        none.
     power : int
         Of the features' unit, as in `FittedModel.units`.
     of : str or None
@@ -56,13 +62,16 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FittedModel:
-    """What a procedure has learned: field `name` is read as the fitted attribute ``name_``.
+    """What a procedure has learned:
+    field `name` is read as the fitted attribute ``name_``.
 
     The arrays are the model's own: the procedure does not change them afterwards.
     """
 
     units: ClassVar[dict[str, int]] = {}
-    """Fields that change with the unit of the features: the power of ``1 / unit`` they have."""
+    """Fields that change with the unit of the features:
+    the power of ``1 / unit`` they have.
+    """
 
     constants: ClassVar[dict[str, str]] = {}
     """Fields that are constants of linear functions, and the field of their coefficients."""
@@ -96,7 +105,9 @@ class Predictor(FittedModel, ABC):
         is_zero = not any(coef.strides) and not coef.flat[0]  # models say constants
         shared = len(coef) > 1 and coef.strides[0] == 0
         models = None if is_zero else coef[:1] if shared else coef
-        return Term(self.coder(root), models, learned.local_intercept, self.intercept, root)
+        return Term(
+            self.coder(root), models, learned.local_intercept, self.intercept, root
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,21 +125,28 @@ class LocalModels(FittedModel):
         """Return the state for pickles and files: weights of sparse rows stay by feature."""
         state = dict(vars(self))
         if not self.local_coef.flags.c_contiguous:
-            state |= {"local_coef": None, "by_feature": np.moveaxis(self.local_coef, 2, 0)}
+            state |= {
+                "local_coef": None,
+                "by_feature": np.moveaxis(self.local_coef, 2, 0),
+            }
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         by_feature = state.get("by_feature")
         if by_feature is not None:
             state = state | {"local_coef": np.moveaxis(by_feature, 0, 2)}
-        self.__dict__.update({name: state[name] for name in self.names() if name in state})
+        self.__dict__.update(
+            {name: state[name] for name in self.names() if name in state}
+        )
 
 
 class Learning(ABC):
     """A model on its way: over rows held in memory, or over rows that come once."""
 
     kept: Any = None
-    """What a fit that goes on needs besides the fitted attributes. It copies before it changes."""
+    """What a fit that goes on needs besides the fitted attributes.
+    It copies before it changes.
+    """
 
     @property
     @abstractmethod
@@ -175,7 +193,8 @@ class StreamProcedure(Learning):
     def count_in(self, others: Sequence[Any], since: Any) -> None:
         """Be the stream of the others together, once all parts are their means.
 
-        Counts are what each has counted since they began as one, and what that had counted.
+        Counts are what each has counted since they began as one, and what that had
+        counted.
         """
         for name in self.counts:
             begun = 0 if since is None else getattr(since, name)
@@ -185,11 +204,11 @@ class StreamProcedure(Learning):
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from some more rows; return the objective over them.
 
-        This is one pass over the rows, in the order of the procedure's generator, from the state as
-        it stands: the last iterate is in its parts, and steps go on where the rows seen before have
-        left them. So copies of a stream may each learn some of the rows, and `engine.merging` makes
-        one of them.
+        This is one pass over the rows, in the order of the procedure's generator, from
+        the state as it stands: the last iterate is in its parts, and steps go on where
+        the rows seen before have left them. So copies of a stream may each learn some of
+        the rows, and `engine.merging` makes one of them.
 
-        Weights are in units of the mean weight so far. `alpha` is the L2 strength; None stands for
-        the procedure's rule, by the rows seen so far.
+        Weights are in units of the mean weight so far. `alpha` is the L2 strength; None
+        stands for the procedure's rule, by the rows seen so far.
         """

@@ -27,7 +27,14 @@ def with_pieces(
     seen = np.empty((n, width), X.dtype)
     centre = np.zeros(width, X.dtype) if centre is None else centre
     scale = np.ones(width, X.dtype) if scale is None else scale
-    given = X, pieces.feature.astype(np.intp, copy=False), pieces.low, pieces.high, centre, scale
+    given = (
+        X,
+        pieces.feature.astype(np.intp, copy=False),
+        pieces.low,
+        pieces.high,
+        centre,
+        scale,
+    )
     _write(*(read_only(np.ascontiguousarray(part)) for part in given), seen)
     return seen
 

@@ -1,9 +1,9 @@
 """One loader for dense and sparse rows, so that no solver is written twice.
 
-Dense data is an array (n, d); its weights are (s * m, d), so that a score product is one BLAS
-call. Sparse data is the tuple (data, indices, indptr) of a CSR matrix; its weights are (d, s * m),
-so that every nonzero of a row touches one contiguous run of weights. The compiler picks the right
-form from the type of `X`.
+Dense data is an array (n, d); its weights are (s * m, d), so that a score product is one
+BLAS call. Sparse data is the tuple (data, indices, indptr) of a CSR matrix; its weights
+are (d, s * m), so that every nonzero of a row touches one contiguous run of weights. The
+compiler picks the right form from the type of `X`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ SMALLEST_SCALE = 1e-4
 
 
 def compiled_form(X: Matrix) -> Any:
-    """Return what the compiled loops take for `X`: an array, or the parts of a CSR matrix."""
+    """Return what the compiled loops take for `X`:
+    an array, or the parts of a CSR matrix.
+    """
     if is_sparse(X):
         return read_only(X.data), read_only(X.indices), read_only(X.indptr)
     return read_only(X)
@@ -54,7 +56,9 @@ def score(X, rows, buffer, W, first, m, out):
 
 
 def add_outer(X, row, buffer, i, coef, first, W, step):
-    """Add ``step * coef_j * x`` to model first + j, for every j, x being the i-th gathered row."""
+    """Add ``step * coef_j * x`` to model first + j,
+    for every j, x being the i-th gathered row.
+    """
 
 
 def squared_norm(X, row):

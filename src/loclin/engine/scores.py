@@ -1,8 +1,8 @@
 """Local scores of every model, and the ways to combine them into class scores.
 
-Local models are ``coef`` (s, m, d) and ``intercept`` (s, m) for s scorers of m models each. Their
-responses on n rows are an array (n, s * m), scorer by scorer; it is made in blocks of rows that
-stay in the cache, and is never held whole.
+Local models are ``coef`` (s, m, d) and ``intercept`` (s, m) for s scorers of m models
+each. Their responses on n rows are an array (n, s * m), scorer by scorer; it is made in
+blocks of rows that stay in the cache, and is never held whole.
 """
 
 from __future__ import annotations
@@ -26,18 +26,21 @@ from loclin.engine.jit import read_only
 from loclin.engine.pooling import argmax_code_rows, pool_rows
 from loclin.engine.rows import compiled_form
 
-# Responses of a block take half a megabyte: they stay in a core's cache, and are small enough for
-# malloc to keep for the next call. Of a megabyte each page is fetched anew, which takes as long as
-# product and pooling together.
+# Responses of a block take half a megabyte: they stay in a core's cache, and are small
+# enough for malloc to keep for the next call. Of a megabyte each page is fetched anew,
+# which takes as long as product and pooling together.
 _BLOCK_BYTES = 2**19
-_CACHED_BYTES = 2**17  # of weights, beside rows
-_CODED_ROWS = 256  # a block of dense rows with sparse codes
-_SHARED_CODE_ROWS = 64  # a block of rows that all have the same sparse codes
-_SPARSE_TERM = 8.0  # time of a term of a sparse product, in those of a dense one
+_CACHED_BYTES = 2**17  # so many bytes of weights stay in the cache beside rows
+_CODED_ROWS = 256  # so many dense rows with sparse codes make a block
+# So many rows that all have the same sparse codes make a block.
+_SHARED_CODE_ROWS = 64
+_SPARSE_TERM = 8.0  # a term of a sparse product takes so many times that of a dense one
 
 
 def check_models(X: Matrix, coef: Floats, intercept: Floats) -> None:
-    """Raise ValueError where rows and models do not fit: compiled loops would read beside them."""
+    """Raise ValueError where rows and models do not fit:
+    compiled loops would read beside them.
+    """
     if (
         intercept.shape != coef.shape[:2]
         or X.shape[1:] != coef.shape[2:]
@@ -53,7 +56,8 @@ def check_models(X: Matrix, coef: Floats, intercept: Floats) -> None:
 
 
 def local_products(X: Matrix, coef: Floats) -> Iterator[tuple[slice, Floats]]:
-    """Yield (rows, responses) block by block; the responses are overwritten by the next block.
+    """Yield (rows, responses) block by block;
+    the responses are overwritten by the next block.
 
     Parameters
     ----------
@@ -89,7 +93,8 @@ def block_rows(n_models: int, itemsize: int) -> int:
 def pooled_scores(
     X: Matrix, coef: Floats, intercept: Floats, q: float, rooted: bool = True
 ) -> Floats:
-    """Score of every scorer by dual-norm pooling: ``|| max(W_y x + b_y, 0) ||_q``, (n, s).
+    """Score of every scorer by dual-norm pooling:
+    ``|| max(W_y x + b_y, 0) ||_q``, (n, s).
 
     Not `rooted`, numbers in their order, row by row, that are found faster.
     """
@@ -107,7 +112,7 @@ def pooled_scores(
 def pooling_codes(X: Matrix, coef: Floats, intercept: Floats, q: float) -> Floats:
     """Codes behind `pooled_scores`: (n, s, m)."""
     check_models(X, coef, intercept)
-    s, m, _ = coef.shape
+    s, m = coef.shape[:2]
     codes = np.empty((X.shape[0], s, m), dtype=coef.dtype)
     for rows, responses in local_products(X, coef):
         responses += intercept.ravel()
@@ -116,7 +121,8 @@ def pooling_codes(X: Matrix, coef: Floats, intercept: Floats, q: float) -> Float
 
 
 def coded_scores(X: Matrix, codes: Any, coef: Floats | None, intercept: Floats) -> Floats:
-    """Score of every scorer with given codes: ``sum_j code_yj (w_yj . x + b_yj)``, (n, s).
+    """Score of every scorer with given codes:
+    ``sum_j code_yj (w_yj . x + b_yj)``, (n, s).
 
     Parameters
     ----------
@@ -132,8 +138,11 @@ def coded_scores(X: Matrix, codes: Any, coef: Floats | None, intercept: Floats) 
             return np.einsum("nsm,sm->ns", codes, intercept)
         return codes @ intercept.T
     check_models(X, coef, intercept)
-    s, m, _ = coef.shape
-    if codes.shape not in ((X.shape[0], m), (X.shape[0], s, m)) or codes.dtype != coef.dtype:
+    s, m = coef.shape[:2]
+    if (
+        codes.shape not in ((X.shape[0], m), (X.shape[0], s, m))
+        or codes.dtype != coef.dtype
+    ):
         raise ValueError(
             f"Codes of shape {codes.shape} ({codes.dtype}) do not fit {X.shape[0]} rows and "
             f"models of shape {coef.shape} ({coef.dtype}). Load or fit the model again."
@@ -149,10 +158,11 @@ def coded_scores(X: Matrix, codes: Any, coef: Floats | None, intercept: Floats) 
 
 
 def shared_code_scores(X: Matrix, D: Floats, codes: Any, intercept: Floats) -> Floats:
-    """Score of every scorer whose code is the same at every row: ``codes D' x + b``, (n, s).
+    """Score of every scorer whose code is the same at every row:
+    ``codes D' x + b``, (n, s).
 
-    Codes and atoms are folded into one linear map, or the atoms are asked and then the codes:
-    whichever costs less.
+    Codes and atoms are folded into one linear map, or the atoms are asked and then the
+    codes: whichever costs less.
 
     Parameters
     ----------
@@ -185,7 +195,9 @@ def answer_scores(P: Floats, codes: Any, intercept: Floats) -> Floats:
 
 
 def _scores_by_model(X: Matrix, codes: Any, coef: Floats) -> Floats:
-    """Scores without the intercepts; of a row, only the models with a nonzero code are asked."""
+    """Scores without the intercepts;
+    of a row, only the models with a nonzero code are asked.
+    """
     scores = np.zeros((X.shape[0], len(coef)), coef.dtype)
     if is_sparse(X):
         by_feature = read_only(coef.T)
@@ -200,20 +212,21 @@ def _scores_by_model(X: Matrix, codes: Any, coef: Floats) -> Floats:
 
 
 def regions_of(X: Matrix, partition: Floats, intercept: Floats) -> NDArray[np.intp]:
-    """Return the region of each row: the partition function (r, d), (r,) that is largest there.
+    """Return the region of each row:
+    the partition function (r, d), (r,) that is largest there.
 
     The same bits as in `regional_scores`, also for rows between two regions.
     """
     check_models(X, partition[None], intercept[None])
-    found = np.empty(X.shape[0], np.intp)
+    regions = np.empty(X.shape[0], np.intp)
     if not is_sparse(X):
         parts = (read_only(np.ascontiguousarray(part)) for part in (partition, intercept))
-        find_regions(read_only(X), *parts, found)
-        return found
+        find_regions(read_only(X), *parts, regions)
+        return regions
     for rows, products in local_products(X, partition[None]):
         products += intercept
-        products.argmax(axis=1, out=found[rows])
-    return found
+        products.argmax(axis=1, out=regions[rows])
+    return regions
 
 
 def _region_rows(X: Floats) -> int:
@@ -254,8 +267,8 @@ def regional_scores(
         return scores
     regions = regions_of(X, partition, thresholds)
     for k in range(len(partition)):
-        some = np.flatnonzero(regions == k)
-        scores[some] = X[some] @ coef[:, k].T + intercept[:, k]
+        in_region = np.flatnonzero(regions == k)
+        scores[in_region] = X[in_region] @ coef[:, k].T + intercept[:, k]
     return scores
 
 
@@ -274,7 +287,9 @@ def combine_models(codes: Any, coef: Floats, intercept: Floats) -> tuple[Floats,
     intercept : ndarray of shape (n, s)
     """
     if is_sparse(codes):
-        return np.stack([codes @ of_scorer for of_scorer in coef], axis=1), codes @ intercept.T
+        return np.stack(
+            [codes @ of_scorer for of_scorer in coef], axis=1
+        ), codes @ intercept.T
     n = codes.shape[0]
     if n > 1 and codes.strides[0] == 0:  # the same code at every row
         once = combine_models(codes[:1], coef, intercept)
@@ -293,13 +308,15 @@ def winners(scores: Floats, multilabel: bool = False) -> NDArray[np.intp]:
         return (scores > 0).astype(np.intp)
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0).astype(np.intp)
-    found = np.empty(len(scores), np.intp)
-    find_largest(scores, found)  # NumPy's takes 7 times as long with 10 classes
-    return found
+    largest = np.empty(len(scores), np.intp)
+    find_largest(scores, largest)  # NumPy's takes 7 times as long with 10 classes
+    return largest
 
 
 def difference(by_class: Floats, n_classes: int) -> Floats:
-    """Scorers to decisions, on axis 1: second minus first for two classes, else all of them."""
+    """Scorers to decisions, on axis 1:
+    second minus first for two classes, else all of them.
+    """
     if by_class.shape[1] == 1:
         return by_class[:, 0]
     return by_class[:, 1] - by_class[:, 0] if n_classes == 2 else by_class

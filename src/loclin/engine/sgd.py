@@ -1,12 +1,14 @@
-"""Stochastic gradient descent for locally linear SVMs, whoever writes the codes (PEG-LLSVM).
+"""Stochastic gradient descent for locally linear SVMs,
+whoever writes the codes (PEG-LLSVM).
 
 Minimises, over the models ``W`` (s, m, d), ``b`` (s, m) and global intercepts ``g`` (s,),
 
     alpha/2 (||W||^2 + ||b||^2 + ||g||^2) + 1/(sum w) sum_i w_i loss_i,
     f_y(x) = sum_j code_yj(x) (w_yj . x + b_yj) + g_y,
 
-one against the rest (loss_i sums the losses of all scorers, each with a problem of its own) or with
-competing classes (Crammer and Singer). Codes are given, or written by a coder that learns too.
+one against the rest (loss_i sums the losses of all scorers, each with a problem of its
+own) or with competing classes (Crammer and Singer). Codes are given, or written by a
+coder that learns too.
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ from loclin.engine.sgd_pass import PassSettings, sgd_pass
 from loclin.engine.streams import Stream
 
 # Rows that are coded at once, where all need not be.
-_BLOCK = 10_000
-# Rows that each counts as at most, as far as the coder's steps go: with 50, the pace of 10^7 rows,
-# anchors come to rest too early.
+_BLOCK_ROWS = 10_000
+# Rows that each counts as at most, as far as the coder's steps go: with 50, the pace of
+# 10^7 rows, anchors come to rest too early.
 _MOST_PACE = 5.0
-_MOST_AT_REST = 100  # passes
+_MOST_AT_REST = 100  # the coder rests for no more passes
 
 
 class SGD(AveragedWeights):
@@ -80,16 +82,22 @@ class SGD(AveragedWeights):
         return float(self.settings.batch_size * size)
 
     def mean_squared_norm(self, X: Matrix, Z: Matrix) -> float:
-        """Mean squared norm of the implicit features, Z being the rows as the coder sees them."""
-        local, n, mean = self.settings.intercepts.local, X.shape[0], 0.0
-        for block in gen_batches(n, _BLOCK):
+        """Mean squared norm of the implicit features,
+        Z being the rows as the coder sees them.
+        """
+        local = self.settings.intercepts.local
+        n = X.shape[0]
+        mean = 0.0
+        for block in gen_batches(n, _BLOCK_ROWS):
             codes = self.coder.codes(Z[block])
             share = (block.stop - block.start) / n
             mean += share * mean_squared_feature_norm(X[block], codes, local)
         return mean
 
     def count_steps(self, mean_squared_norm: float, eta0: float) -> None:
-        """Count steps as taken, so that the first is eta0 over the mean squared norm, or less."""
+        """Count steps as taken, so that the first is eta0 over
+        the mean squared norm, or less.
+        """
         eta0 = stable_eta0(eta0, known_loss(self.settings.loss), self.settings.batch_size)
         self.t = step_offset(self.settings.alpha, mean_squared_norm, eta0)
 
@@ -97,7 +105,8 @@ class SGD(AveragedWeights):
         self, X: Matrix, Z: Matrix, y: Labels, row_weights: Floats,
         rng: np.random.Generator, *, average: bool = False,
     ) -> float:  # fmt: skip
-        """One pass over the rows, after those with the coder at rest. Return the objective.
+        """One pass over the rows, after those with the coder at rest.
+        Return the objective.
 
         It is the running estimate gathered during the pass, with the penalty at its end.
         """
@@ -105,7 +114,12 @@ class SGD(AveragedWeights):
         return self._pass(X, Z, y, row_weights, rng, moves=True, average=average)
 
     def rest(
-        self, X: Matrix, Z: Matrix, y: Labels, row_weights: Floats, rng: np.random.Generator
+        self,
+        X: Matrix,
+        Z: Matrix,
+        y: Labels,
+        row_weights: Floats,
+        rng: np.random.Generator,
     ) -> None:
         """Take the passes that come first, with the coder at rest."""
         for _ in range(self.n_at_rest):
@@ -119,27 +133,43 @@ class SGD(AveragedWeights):
         settings = self.settings
         if isinstance(self.coder, Given):
             check_width(Z, self.n_scorers, self.n_models)
-        coder = self.coder.begin_pass(Z, settings.batch_size, moves=moves, average=average)
+        coder = self.coder.begin_pass(
+            Z, settings.batch_size, moves=moves, average=average
+        )
         sums, begun = self.begin_pass(average)
         order = rng.permutation(np.arange(len(y), dtype=np.int32))
         run = kept_for(sgd_pass, coder, settings.loss)
         ended, total_loss = run(
-            compiled_form(X), coder, y, row_weights, order, self.weights, sums, begun, settings
+            compiled_form(X),
+            coder,
+            y,
+            row_weights,
+            order,
+            self.weights,
+            sums,
+            begun,
+            settings,
         )
         self.end_pass(Progress(*ended), average)
         self.coder.end_pass(coder, average=average)
         return total_loss / float(row_weights.sum()) + self.penalty()
 
     def current(self) -> tuple[Floats, ...]:
-        """Mean of the iterates since averaging began, or the last one: W, b, g, the coder's."""
+        """Mean of the iterates since averaging began, or the last one:
+        W, b, g, the coder's.
+        """
         return *self.mean_weights(), *self.coder.current(self.averaged[1])
 
     def parts(self, iterate: tuple[Floats, ...] | None = None) -> list[Part]:
-        """Return what it learns, and what its coder does, beside what `current` gave of it."""
+        """Return what it learns, and what its coder does,
+        beside what `current` gave of it.
+        """
         learned = [part for part in self.coder.learned() if not part.adds_up]
         sums = [part for part in self.coder.learned() if part.adds_up]
         means = [None] * len(learned) if iterate is None else iterate[3:]
-        of_coder = [part._replace(mean=mean) for part, mean in zip(learned, means, strict=True)]
+        of_coder = [
+            part._replace(mean=mean) for part, mean in zip(learned, means, strict=True)
+        ]
         return [*self.weight_parts(iterate), *of_coder, *sums]
 
     def fitted(self, t: int, *iterate: Floats) -> DescentModels:
@@ -173,7 +203,10 @@ class SGDFit(Descent):
         self, solver: SGD, rounds: Rounds, views: Callable[[Any], tuple[Any, Any]],
         rng: np.random.Generator, seen: tuple[Any, Any] | None = None,
     ) -> None:  # fmt: skip
-        self.solver, self.rounds, self.views, self.rng = solver, rounds, views, rng
+        self.solver = solver
+        self.rounds = rounds
+        self.views = views
+        self.rng = rng
         self.seen = seen if rounds.n_rows is None else None
         self.t_start = solver.t
         solver.t += rounds.passed * rounds.pace
@@ -187,8 +220,8 @@ class SGDFit(Descent):
     def iterate(self, *, average: bool) -> float:
         """Pass once over the rows of a round."""
         if self.rounds.n_rows is not None and self.solver.n_at_rest:
-            X, y, weights, _ = self.rounds.some()  # a block is too small
-            self.solver.rest(*self.views(X), y, weights, self.rng)
+            drawn = self.rounds.some()  # a block is too small
+            self.solver.rest(*self.views(drawn.X), drawn.y, drawn.weights, self.rng)
         total, n = 0.0, 0
         for part in self._parts():
             n_rows = len(part[2])
@@ -205,7 +238,9 @@ class SGDFit(Descent):
 
     def _parts(self) -> Iterator[tuple[Any, Any, Labels, Floats]]:
         """Yield the rows of the next round as the solver takes them, at their steps."""
-        solver, rounds, passed = self.solver, self.rounds, self.rounds.passed
+        solver = self.solver
+        rounds = self.rounds
+        passed = rounds.passed
         for part in rounds.next():
             if rounds.n_rows is not None:
                 solver.t = self.t_start + passed * rounds.pace
@@ -225,36 +260,45 @@ class SGDStream(Stream):
     solver : SGD
     rng : Generator
     views : callable
-        ``views(X)`` returns rows as the models see them, and as the coder does. It must not change,
-        as copies of the stream share it.
+        ``views(X)`` returns rows as the models see them, and as the coder does. It must
+        not change, as copies of the stream share it.
     """
 
     solver: SGD
     views: Callable[[Any], tuple[Any, Any]]
 
     def __init__(
-        self, solver: SGD, rng: np.random.Generator, views: Callable[[Any], tuple[Any, Any]]
+        self,
+        solver: SGD,
+        rng: np.random.Generator,
+        views: Callable[[Any], tuple[Any, Any]],
     ) -> None:
         super().__init__(solver, rng)
         self.views = views
 
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:
         """Learn from the rows; return the objective over them."""
-        solver, n, total = self.solver, len(rows.y), 0.0
+        solver = self.solver
+        n = len(rows.y)
+        total = 0.0
         solver.settings = solver.settings._replace(batch_size=batch_size)
-        for block in gen_batches(n, _BLOCK):
+        for block in gen_batches(n, _BLOCK_ROWS):
             X, Z = self.views(rows.X[block])
             norm2 = solver.mean_squared_norm(X, Z)
             constant = float(solver.settings.intercepts.extra)
             self.enter(X, norm2, alpha, constant)
             labels, weights = rows.y[block], rows.weights[block]
-            total += len(labels) * solver.iterate(X, Z, labels, weights, self.rng, average=True)
+            total += len(labels) * solver.iterate(
+                X, Z, labels, weights, self.rng, average=True
+            )
             self.fold(len(labels))
         return total / n
 
 
 def check_width(codes: Matrix, n_scorers: int, n_models: int) -> None:
-    """Raise ValueError where codes are not those of the models: loops would read beside them."""
+    """Raise ValueError where codes are not those of the models:
+    loops would read beside them.
+    """
     if codes.shape[1:] not in ((n_models,), (n_scorers, n_models)):
         raise ValueError(
             f"The coding gives codes of shape {codes.shape}, but there are {n_models} models of "
@@ -263,9 +307,13 @@ def check_width(codes: Matrix, n_scorers: int, n_models: int) -> None:
 
 
 def mean_squared_feature_norm(X: Matrix, codes: Matrix, local: bool) -> float:
-    """Mean squared norm of the implicit features ``code (x) [x; local]``; 1 if all are zero."""
+    """Mean squared norm of the implicit features ``code (x)
+    [x; local]``; 1 if all are zero.
+    """
     n_scorers = codes.shape[1] if codes.ndim == 3 else 1
     norms = np.empty((n_scorers, X.shape[0]))
     for y in range(n_scorers):
-        squared_norms(compiled_form(X), compiled_form(codes), y, float(local), 0.0, norms[y])
+        squared_norms(
+            compiled_form(X), compiled_form(codes), y, float(local), 0.0, norms[y]
+        )
     return float(norms.mean()) or 1.0

@@ -32,10 +32,11 @@ class PassSettings(NamedTuple):
 
 @inner
 def _find_slopes(rows, y, row_weights, scores, loss, competing, slopes):
-    """Losses of a batch, and what every row asks of every score; returns (losses, any slope).
+    """Losses of a batch, and what every row asks of every score;
+    returns (losses, any slope).
 
-    One against the rest, every scorer has a problem of its own. Where the classes compete, the loss
-    is that of the true class's lead over the best other.
+    One against the rest, every scorer has a problem of its own. Where the classes
+    compete, the loss is that of the true class's lead over the best other.
     """
     s = scores.shape[1]
     total, moved = 0.0, False
@@ -76,10 +77,11 @@ def row_losses(scores, y, loss, out):
 
 @jit
 def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings):
-    """One pass over the rows in `order`, in place: steps 1 / (alpha t), shrinkage (1 - 1 / t).
+    """One pass over the rows in `order`, in place:
+    steps 1 / (alpha t), shrinkage (1 - 1 / t).
 
-    The rows of a batch are scored together, before any of them updates the weights; `iterates` has
-    the bookkeeping. With batches of one row this is Algorithm 1 of LL-SVM.
+    The rows of a batch are scored together, before any of them updates the weights;
+    `iterates` has the bookkeeping. With batches of one row this is Algorithm 1 of LL-SVM.
 
     Parameters
     ----------
@@ -102,9 +104,13 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
         Sum of the weighted losses, as the rows met them.
     """
     check_loss(settings.loss)
-    W, b, g = weights
+    W = weights.W
+    b = weights.b
+    g = weights.g
     codes = coder.codes
-    dtype, batch, s = b.dtype.type, settings.batch_size, g.shape[0]
+    dtype = b.dtype.type
+    batch = settings.batch_size
+    s = g.shape[0]
     buffer = row_buffer(X, batch, W.shape[1])
     room = product_room(X, codes, batch, b.shape[0] // s)
     responses = np.empty((batch, b.shape[0]), b.dtype)
@@ -115,7 +121,8 @@ def sgd_pass(X, coder, y, row_weights, order, weights, sums, progress, settings)
         n = rows.shape[0]
         gather(X, rows, buffer)
         write_codes(coder, rows)
-        places = code_places(codes, rows)  # of rows, too: dense ones are read from the buffer
+        # The places serve for the rows too: dense ones are read from the buffer.
+        places = code_places(codes, rows)
         scale = dtype(progress.scale)
         code_scores(X, places, buffer, codes, W, scale, b, responses, scores)
         if settings.intercepts.extra:

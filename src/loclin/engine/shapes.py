@@ -24,12 +24,14 @@ _FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of an array, by a letter or a sum of letters for each axis: ``Shape("s m d")``.
+    """The shape of an array, by a letter or a sum of letters
+    for each axis: ``Shape("s m d")``.
 
     Parameters
     ----------
     axes : str
-        Several shapes are set apart by a bar. An axis may be a number, or computed: ``m+1``.
+        Several shapes are set apart by a bar. An axis may be a number, or computed:
+        ``m+1``.
     dtype : type or None
         The float type of the model, unless another type is given; None for any.
     sparse : str
@@ -56,7 +58,9 @@ class Shape:
 
 @dataclass(frozen=True)
 class Size:
-    """A number that a letter stands for; its own, if only what the holder has is meant by it."""
+    """A number that a letter stands for;
+    its own, if only what the holder has is meant by it.
+    """
 
     letter: str
     own: bool = False
@@ -90,7 +94,9 @@ class Scope:
             size = size_of(axis, self.sizes)
             if size is not None:
                 other.sizes[name] = size
-        other.said, other.dtype, other.met = dict(self.said), self.dtype, self.met
+        other.said = dict(self.said)
+        other.dtype = self.dtype
+        other.met = self.met
         return other
 
     def bind(self, letter: str, size: int, who: str) -> bool:
@@ -125,7 +131,9 @@ def check_array(value: Any, shape: Shape, where: str, scope: Scope) -> None:
         _check_layout(value, shape, where)
     numbers = value.data if is_matrix else value
     if scope.thorough and shape.finite and numbers.dtype.kind == "f":
-        once = numbers[tuple(slice(None) if step else slice(1) for step in numbers.strides)]
+        once = numbers[
+            tuple(slice(None) if step else slice(1) for step in numbers.strides)
+        ]
         if not np.isfinite(once).all():
             raise ValueError(f"{where} has numbers that are not finite. {CURE}")
 
@@ -136,10 +144,14 @@ def _check_dtype(value: Any, expected: Any, where: str, scope: Scope) -> None:
         return
     if expected is np.integer:
         if dtype.kind not in "iu" or not dtype.isnative:
-            raise ValueError(f"{where} has the type {dtype}, but should have integers. {CURE}")
+            raise ValueError(
+                f"{where} has the type {dtype}, but should have integers. {CURE}"
+            )
     elif expected is np.floating:
         if dtype not in _FLOATS:
-            raise ValueError(f"{where} has the type {dtype}, but should have floats. {CURE}")
+            raise ValueError(
+                f"{where} has the type {dtype}, but should have floats. {CURE}"
+            )
     elif expected is not _MODEL:
         if dtype != expected:
             raise ValueError(
@@ -189,7 +201,9 @@ def _check_shape(value: Any, text: str, where: str, scope: Scope) -> None:
         else:
             fits &= known in (None, size)
     if not fits:
-        raise ValueError(f"{where} has shape {value.shape}{_but(text, axes, where, scope)}. {CURE}")
+        raise ValueError(
+            f"{where} has shape {value.shape}{_but(text, axes, where, scope)}. {CURE}"
+        )
 
 
 def _but(text: str, axes: list[str], where: str, scope: Scope) -> str:
@@ -198,7 +212,8 @@ def _but(text: str, axes: list[str], where: str, scope: Scope) -> str:
         return f", but should be ({' or '.join(', '.join(one) for one in _axes(text))})"
     sizes = [size_of(axis, scope.sizes) for axis in axes]
     told = ", ".join(
-        axis if size is None else str(size) for axis, size in zip(axes, sizes, strict=True)
+        axis if size is None else str(size)
+        for axis, size in zip(axes, sizes, strict=True)
     )
     letters = {letter for axis in axes for letter in scope.said if letter in axis}
     who = sorted({scope.said[letter] for letter in letters} - {where})
@@ -211,7 +226,9 @@ def _check_csr(value: Any, where: str) -> None:
         raise wrong_kind("a CSR matrix", value, where)
     index = get_index_dtype(maxval=max(value.nnz, value.shape[1]))
     if value.indices.dtype != index or value.indptr.dtype != index:
-        raise ValueError(f"{where} has indices of {value.indices.dtype}, not {index}. {CURE}")
+        raise ValueError(
+            f"{where} has indices of {value.indices.dtype}, not {index}. {CURE}"
+        )
     try:
         check_indices(value, where)
     except ValueError as error:
@@ -219,7 +236,9 @@ def _check_csr(value: Any, where: str) -> None:
 
 
 def _check_layout(value: Any, shape: Shape, where: str) -> None:
-    repeats = any(not step and n > 1 for step, n in zip(value.strides, value.shape, strict=True))
+    repeats = any(
+        not step and n > 1 for step, n in zip(value.strides, value.shape, strict=True)
+    )
     if repeats and value.size and not shape.constant:
         raise ValueError(f"{where} is some numbers seen many times. {CURE}")
     if shape.looped and not value.flags.carray and math.prod(value.shape):

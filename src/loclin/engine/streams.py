@@ -13,7 +13,8 @@ from loclin.engine.losses import known_loss
 from loclin.engine.procedure import Change, Part, StreamProcedure
 from loclin.engine.schedule import auto_alpha, stable_eta0, step_offset
 
-# First step of a stream: smaller than that of a fit, since with alpha falling as 1/n it stays.
+# First step of a stream: smaller than that of a fit, since with alpha falling as 1/n it
+# stays.
 _STREAM_ETA0 = 1.0
 
 
@@ -25,8 +26,9 @@ def share_of_last(n: int, n_before: int) -> float:
 class Stream(StreamProcedure):
     """A stochastic procedure on rows that come once.
 
-    Unless given, alpha follows the rule of `auto_alpha` for the rows seen so far; then steps do not
-    fall. The model is a running average of the iterates that forgets the early ones.
+    Unless given, alpha follows the rule of `auto_alpha` for the rows seen so far; then
+    steps do not fall. The model is a running average of the iterates that forgets the
+    early ones.
 
     Parameters
     ----------
@@ -68,7 +70,9 @@ class Stream(StreamProcedure):
         return self.solver.products
 
     def follow(self, alpha: float, t: int) -> Self:
-        """Go on from a finished fit, whose models the solver has: its alpha, its step counter."""
+        """Go on from a finished fit, whose models the solver has:
+        its alpha, its step counter.
+        """
         self.followed = alpha, t
         return self
 
@@ -134,4 +138,6 @@ class Stream(StreamProcedure):
     def result(self, *, final: bool = False) -> DescentModels:
         """Return the model as it stands."""
         before = self.followed[1] if self.followed else 0
-        return self.solver.fitted(self.n_seen + before, *(self.mean or self.solver.current()))
+        return self.solver.fitted(
+            self.n_seen + before, *(self.mean or self.solver.current())
+        )

@@ -23,5 +23,7 @@ def signs_of(y: Labels, n_scorers: int) -> NDArray[np.int8]:
     if y.ndim == 2:
         members = y > 0
     else:
-        members = y[:, None] == (np.arange(n_scorers, dtype=y.dtype) if n_scorers > 1 else 1)
+        members = y[:, None] == (
+            np.arange(n_scorers, dtype=y.dtype) if n_scorers > 1 else 1
+        )
     return 2 * members.view(np.int8) - np.int8(1)

@@ -14,11 +14,13 @@ import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-# Multiply-adds in one batch's product below which a second BLAS thread costs more than it brings.
+# Multiply-adds in one batch's product below which a second BLAS thread costs more than it
+# brings.
 _WORTH_A_THREAD = 1e7
-_AGAIN = 5  # interrupts in a row
+_AGAIN = 5  # so many interrupts in a row, at most, are outlasted
 _restored: Any = None  # filters of warnings that the last interrupt set back
-_ours = local()  # threads that `side_by_side` has started know the event that calls them off
+# Threads that `side_by_side` has started know the event that calls them off.
+_ours = local()
 
 
 @cache
@@ -40,9 +42,10 @@ def _surely(done: Callable[[], Any]) -> None:
 class handling_restored:
     """Set what becomes of warnings and overflows as it was if the block fails.
 
-    An interrupt may come where a ``with`` block is about to set it back. Interrupts come in the
-    main thread; other threads leave alone what is shared. This is no generator: one that was
-    interrupted before its block began would set back what it found when it is collected, later.
+    An interrupt may come where a ``with`` block is about to set it back. Interrupts come
+    in the main thread; other threads leave alone what is shared. This is no generator:
+    one that was interrupted before its block began would set back what it found when it
+    is collected, later.
     """
 
     def __enter__(self) -> None:
@@ -67,19 +70,25 @@ def _filter_by(filters: Any) -> None:
 
 
 def wait_for(work: Callable[[], Any], name: str) -> Any:
-    """Let another thread of that name do the work, and wait; an interrupt leaves it alone.
+    """Let another thread of that name do the work, and wait;
+    an interrupt leaves it alone.
 
-    It may be inside ``catch_warnings`` then, and put back the filters that it has found: those of
-    a fit that is no longer. So when it ends, they are once more what the interrupt made them.
+    It may be inside ``catch_warnings`` then, and put back the filters that it has found:
+    those of a fit that is no longer. So when it ends, they are once more what the
+    interrupt made them.
     """
     global _restored
-    found, alone = warnings.filters, Event()
+    filters_before, alone = warnings.filters, Event()
 
     def to_its_end() -> Any:
         try:
             return work()
         finally:
-            if alone.is_set() and _restored is not None and warnings.filters is found:
+            if (
+                alone.is_set()
+                and _restored is not None
+                and warnings.filters is filters_before
+            ):
                 _filter_by(_restored)
 
     pool = ThreadPoolExecutor(1, thread_name_prefix=name)
@@ -94,7 +103,9 @@ def wait_for(work: Callable[[], Any], name: str) -> Any:
 
 
 class limits_restored:
-    """Set the limits as they were if the block fails: an interrupt may come before one is noted."""
+    """Set the limits as they were if the block fails:
+    an interrupt may come before one is noted.
+    """
 
     def __enter__(self) -> None:
         self.before = _controller().info()
@@ -107,13 +118,14 @@ class limits_restored:
 def threads_for(products_per_batch: float) -> AbstractContextManager[Any]:
     """Keep small matrix products on one thread; leave large ones as the user set them.
 
-    Threads wait for one another after each product. Where other programs have the cores too, that
-    takes tens of times as long as a small product itself.
+    Threads wait for one another after each product. Where other programs have the cores
+    too, that takes tens of times as long as a small product itself.
 
     Raises
     ------
     CancelledError
-        In a thread of `side_by_side` that was interrupted: every loop of a fit comes by here.
+        In a thread of `side_by_side` that was interrupted: every loop of a fit comes by
+        here.
     """
     called_off: Event | None = getattr(_ours, "called_off", None)
     if called_off is not None and called_off.is_set():
@@ -128,19 +140,26 @@ def side_by_side(
 ) -> list[Any]:
     """Call the function on the arguments of each task, several at once in threads.
 
-    Those beside one another have one BLAS thread each, and start no others. The limit on BLAS is
-    one for the process, as are the filters of warnings, so they are set and restored here, once,
-    and not by the threads: the last of them would leave its own behind. An interrupt, or a task
-    that fails, calls the others off.
+    Those beside one another have one BLAS thread each, and start no others. The limit on
+    BLAS is one for the process, as are the filters of warnings, so they are set and
+    restored here, once, and not by the threads: the last of them would leave its own
+    behind. An interrupt, or a task that fails, calls the others off.
     """
     tasks = list(tasks)
-    at_once = 1 if hasattr(_ours, "called_off") else min(effective_n_jobs(n_jobs), len(tasks))
+    at_once = (
+        1 if hasattr(_ours, "called_off") else min(effective_n_jobs(n_jobs), len(tasks))
+    )
     if at_once <= 1:
         return [function(*task) for task in tasks]
     crew = _Crew()
     mark = partial(setattr, _ours, "called_off", crew.called_off)
     pool = ThreadPoolExecutor(at_once, initializer=mark)
-    with limits_restored(), _controller().limit(limits=1), warnings.catch_warnings(), pool:
+    with (
+        limits_restored(),
+        _controller().limit(limits=1),
+        warnings.catch_warnings(),
+        pool,
+    ):
         try:
             return list(pool.map(lambda task: crew.call(function, task), tasks))
         except BaseException:
@@ -152,7 +171,8 @@ def side_by_side(
 class _Crew:
     """Tasks in hand, for which an interrupt has to wait.
 
-    The executor does not know all its threads: an interrupt while one starts lets it go on alone.
+    The executor does not know all its threads: an interrupt while one starts lets it go
+    on alone.
     """
 
     def __init__(self) -> None:

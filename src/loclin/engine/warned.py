@@ -11,14 +11,16 @@ _BETWEEN = {"loclin", "sklearn", "joblib", "numba", "importlib"}
 
 
 class CompileCacheWarning(UserWarning):
-    """Compiled functions are not kept on disk, or were damaged there; results are the same."""
+    """Compiled functions are not kept on disk, or were damaged there;
+    results are the same.
+    """
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called the library, itself or through a pipeline or a search.
 
-    How many calls are between the two depends on the version of scikit-learn, whose callbacks
-    wrap `fit`.
+    How many calls are between the two depends on the version of scikit-learn, whose
+    callbacks wrap `fit`.
     """
     frame = sys._getframe(1)
     while frame.f_back and _module(frame).partition(".")[0] in _BETWEEN:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
+from itertools import product
 from numbers import Integral
 from typing import Any, Self
 
@@ -17,6 +19,7 @@ from loclin.engine.data import Floats, Rows
 from loclin.engine.jit import read_only
 from loclin.engine.threads import side_by_side
 from loclin.engine.warned import quiet
+from loclin.ensemble.adding import add_members, watched_apart
 from loclin.ensemble.kinds import (
     FEW_ROWS,
     check_kinds,
@@ -43,7 +46,13 @@ from loclin.ensemble.members import (
 )
 from loclin.ensemble.merging import merged
 from loclin.ensemble.selection import folds_of
-from loclin.ensemble.weighing import Weighing, evenly, units_by, weighing_after, weighing_by
+from loclin.ensemble.weighing import (
+    Weighing,
+    evenly,
+    units_by,
+    weighing_after,
+    weighing_by,
+)
 from loclin.fitting.atomic import atomic, snapshot
 from loclin.fitting.begun import Begun
 from loclin.fitting.callbacks import CallbackSupportMixin, with_callbacks
@@ -56,8 +65,8 @@ from loclin.fitting.checks import (
     read_rows,
 )
 from loclin.fitting.features import PLAIN, standardized
-from loclin.fitting.probability import StreamedTemperature, log_losses, spread
-from loclin.fitting.rows import hold_out, near_one, of_positive_weight, without_tiny
+from loclin.fitting.probability import StreamedTemperature
+from loclin.fitting.rows import near_one, of_positive_weight, without_tiny
 from loclin.fitting.scored import Scored
 from loclin.fitting.targets import classes_of_stream, find_classes, in_classes, that_occur
 from loclin.portable.words import Term
@@ -66,70 +75,76 @@ from loclin.portable.words import Term
 class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     """Take this for the lowest error and log loss without tuning; it makes up to 25 fits.
 
-    What matters most is `estimators`, `n_folds` and, with many folds, `early_stopping`. Each kind
-    of classifier is fitted `n_folds` times, each time without one fold of the rows and with a seed
-    of its own. The folds left out tell how much each kind counts (forward selection with
-    replacement, Caruana et al. 2004, of the least log loss) and the temperature of the
-    probabilities. The score is
+    What matters most is `estimators`, `n_folds` and, with many folds, `early_stopping`.
+    Each kind of classifier is fitted `n_folds` times, each time without one fold of the
+    rows and with a seed of its own. The folds left out tell how much each kind counts
+    (forward selection with replacement, Caruana et al. 2004, of the least log loss) and
+    the temperature of the probabilities. The score is
 
         score_y(x) = sum_k share_k / unit_k * (mean over the folds of the kind's score_y(x)),
 
-    a unit being the spread of the kind's scores. It is a locally linear classifier itself, with the
-    members' models side by side and their codes times share / unit: `local_model` stays exact.
-    Members that share one frozen coding are merged into one, whose models are the mean of theirs.
-    From 1,000 rows on, members take over what the first of their kind has chosen: the strength, the
-    metric, pieces of features, and planes.
+    a unit being the spread of the kind's scores. It is a locally linear classifier
+    itself, with the members' models side by side and their codes times share / unit:
+    `local_model` stays exact. Members that share one frozen coding are merged into one,
+    whose models are the mean of theirs. From 1,000 rows on, members take over what the
+    first of their kind has chosen: the strength, the metric, pieces of features, and
+    planes.
 
     Parameters
     ----------
     estimators : list of classifiers or None, default=None
-        Kinds, unfitted classifiers of this package for one label a row; not changed. None stands
-        for ``ML3Classifier()``, ``SAPLClassifier()`` and two of ``LLSVMClassifier(coding,
-        bias="both", metric=None)`` with planes: ``OrthogonalCoding("auto", whiten=False,
-        norm="l2")`` of all rows, frozen, whose scores are quadratic over the length of the row; and
-        ``OrthogonalCoding("auto")``, the paper's codes. To these comes ``ForestClassifier(40)``
-        where 1,000 dense rows or more tell what boxes are worth. With fewer rows, of 200 features
-        at most, it is ``L3MClassifier(solver="online")``, which may be nearly linear. A kind that
-        does not help gets no share, and its members are not kept. ML3 and SAPL are alone with more
-        than 2,000 features, where planes fit long, and where all kinds count the same: on a stream,
-        and where most rows are of classes with fewer rows than there are folds. ML3 is alone where
-        the models of SAPL would have 500 times as many numbers as the rows, and 2^24 at least.
+        Kinds, unfitted classifiers of this package for one label a row; not changed. None
+        stands for ``ML3Classifier()``, ``SAPLClassifier()`` and two of
+        ``LLSVMClassifier(coding, bias="both", metric=None)`` with planes:
+        ``OrthogonalCoding("auto", whiten=False, norm="l2")`` of all rows, frozen, whose
+        scores are quadratic over the length of the row; and ``OrthogonalCoding("auto")``,
+        the paper's codes. To these comes ``ForestClassifier(40)`` where 1,000 dense rows
+        or more tell what boxes are worth. With fewer rows, of 200 features at most, it is
+        ``L3MClassifier(solver="online")``, which may be nearly linear. A kind that does
+        not help gets no share, and its members are not kept. ML3 and SAPL are alone with
+        more than 2,000 features, where planes fit long, and where all kinds count the
+        same: on a stream, and where most rows are of classes with fewer rows than there
+        are folds. ML3 is alone where the models of SAPL would have 500 times as many
+        numbers as the rows, and 2^24 at least.
     n_folds : int, default=5
         Members of each kind, at most. Error falls with it, less and less, and time rises.
     standardize : bool, default=True
-        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are not centred. Models and explanations are of the features as given. It is
-        done once for all members. On a stream each member does it for itself, as its own
-        `standardize` says. The same holds where a kind is given anchors, centres or a frozen
-        coding, which know the rows as they are, and for given kinds where this is False.
+        Centre the features, and divide them by their standard deviations, as
+        `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
+        the features as given. It is done once for all members. On a stream each member
+        does it for itself, as its own `standardize` says. The same holds where a kind is
+        given anchors, centres or a frozen coding, which know the rows as they are, and
+        for given kinds where this is False.
     tol : float, default=1e-3
-        Members are added while `n_iter_no_change` iterations together lower the log loss on rows
-        held out by this part of itself. Only with `early_stopping`.
+        Members are added while `n_iter_no_change` iterations together lower the log loss
+        on rows held out by this part of itself. Only with `early_stopping`.
     n_iter_no_change : int, default=3
-        Iterations in a row without a gain of `tol`, after which a fit ends. An iteration adds one
-        member of each kind. The default is lower, 3.
+        Iterations in a row without a gain of `tol`, after which a fit ends. An iteration
+        adds one member of each kind. The default is lower, 3.
     early_stopping : bool, default=False
-        Hold out rows, and stop when they are predicted no better. Log loss counts, by `tol` of
-        itself. Members, one of each kind at a time, are added until then. It is for many folds:
-        with the default 5 there is little to save, and rows held out cost more.
+        Hold out rows, and stop when they are predicted no better. Log loss counts, by
+        `tol` of itself. Members, one of each kind at a time, are added until then. It is
+        for many folds: with the default 5 there is little to save, and rows held out cost
+        more.
     validation_fraction : float, default=0.1
         Part of the rows that `early_stopping` holds out.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are members;
-        with `early_stopping`, one of each kind at most.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
+        members; with `early_stopping`, one of each kind at most.
     random_state : int, RandomState instance or None, default=None
-        Seed of all that is drawn at random; a number makes fits repeatable. Members that have none
-        get one from it.
+        Seed of all that is drawn at random; a number makes fits repeatable. Members that
+        have none get one from it.
     verbose : int, default=0
-        If above 0, print how far a fit has come, a line at a time. Members have a line each.
+        If above 0, print how far a fit has come, a line at a time. Members have a line
+        each.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels.
     members_ : list of classifiers
-        Fitted, kind by kind: as many of each, one where its members are merged, and none where the
-        kind has no share.
+        Fitted, kind by kind: as many of each, one where its members are merged, and none
+        where the kind has no share.
     shares_ : ndarray of shape (n_kinds,)
         How much each kind counts; they sum to one.
     units_ : ndarray of shape (n_kinds,)
@@ -139,15 +154,15 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     smoothing_ : float
         Share of probability that is spread evenly over the classes.
     local_coef_ : ndarray of shape (n_scorers, n_models, n_features)
-        The members' linear models side by side; n_scorers is n_classes. Where members see pieces of
-        features, those of each in turn follow as further columns.
+        The members' linear models side by side; n_scorers is n_classes. Where members see
+        pieces of features, those of each in turn follow as further columns.
     local_intercept_ : ndarray of shape (n_scorers, n_models)
         Their intercepts.
     intercept_ : ndarray of shape (n_scorers,)
         Mean global intercepts.
     validation_losses_ : list of float
-        With early stopping, the log loss on the rows held out from all: with one member of each
-        kind, with two, and so on; else empty.
+        With early stopping, the log loss on the rows held out from all: with one member
+        of each kind, with two, and so on; else empty.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -155,23 +170,23 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
 
     Notes
     -----
-    Rows of a class that has fewer of them than `n_folds` are never held out: every member learns
-    from them, and the others tell shares and temperature. If such rows are the most, or one class
-    alone has more, no rows are held out: all kinds count the same, and the temperature is that of
-    the rows learned from. Probabilities are then too sure. Lower `n_folds`, or trust the labels
-    only.
+    Rows of a class that has fewer of them than `n_folds` are never held out: every member
+    learns from them, and the others tell shares and temperature. If such rows are the
+    most, or one class alone has more, no rows are held out: all kinds count the same, and
+    the temperature is that of the rows learned from. Probabilities are then too sure.
+    Lower `n_folds`, or trust the labels only.
 
-    On a stream (`partial_fit`) every member learns all rows, each in an order of its own; kinds
-    count the same, and units and temperature come from rows before they are learned. Where a stream
-    goes on from a fit, forests stay as they are.
+    On a stream (`partial_fit`) every member learns all rows, each in an order of its own;
+    kinds count the same, and units and temperature come from rows before they are
+    learned. Where a stream goes on from a fit, forests stay as they are.
 
-    A forest's models are constants. Of its members each is one model here: a constant of 1, whose
-    code in `local_weights` is the forest's score.
+    A forest's models are constants. Of its members each is one model here: a constant of
+    1, whose code in `local_weights` is the forest's score.
 
     References
     ----------
-    R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes. Ensemble selection from libraries of
-    models. ICML, 2004.
+    R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes. Ensemble selection from
+    libraries of models. ICML, 2004.
 
     Examples
     --------
@@ -217,16 +232,17 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         cls, members: Sequence[Any], X: ArrayLike, y: ArrayLike,
         sample_weight: ArrayLike | None = None,
     ) -> Self:  # fmt: skip
-        """Return the ensemble of members that are fitted already: on any rows, machines or days.
+        """Return the ensemble of members that are fitted already:
+        on any rows, machines or days.
 
         Parameters
         ----------
         members : list of classifiers
-            Fitted classifiers of this package, of the same features, classes and precision. Each is
-            a kind of its own. They are not changed.
+            Fitted classifiers of this package, of the same features, classes and
+            precision. Each is a kind of its own. They are not changed.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows that no member has learned from: they tell shares and temperature. Of rows that
-            some have learned, these would count too much.
+            Rows that no member has learned from: they tell shares and temperature. Of
+            rows that some have learned, these would count too much.
         y : array-like of shape (n_samples,)
             Their labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -235,8 +251,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         Returns
         -------
         ensemble : LocallyLinearEnsemble
-            It predicts, and may go on with `partial_fit` if its members can; `fit` fits members of
-            the same kinds anew.
+            It predicts, and may go on with `partial_fit` if its members can; `fit` fits
+            members of the same kinds anew.
 
         Raises
         ------
@@ -249,7 +265,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         whole = cls([clone(member) for member in members], standardize=False)
         whole._check_parameters()
         whole._keep_parameters("a clone", goes_on=False)
-        rows, target = read_labelled_rows(whole, X, y, dtype=members[0]._learned.local_coef.dtype)
+        rows, target = read_labelled_rows(
+            whole, X, y, dtype=members[0]._learned.local_coef.dtype
+        )
         whole.classes_, labels = classes, in_classes(target, classes)
         weights = near_one(check_weights(sample_weight, len(labels)))
         rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
@@ -257,13 +275,15 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         whole.validation_losses_, whole._n_seen = [], len(labels)
         unseen_by_all = np.zeros(len(labels), int)
         by_kind = [[member] for member in whole.members_]
-        whole._take(weighing_by(by_kind, rows, labels, weights, unseen_by_all, len(classes)))
-        whole._keep_members(by_kind)
+        known = weighing_by(by_kind, rows, labels, weights, unseen_by_all, len(classes))
+        whole._keep_members(by_kind, known)
         return whole
 
     @atomic
     @with_callbacks
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the members.
 
         Parameters
@@ -273,8 +293,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, at least 0 and not all 0. Rows of weight 0 count as if they were
-            not there; so do classes that have no others.
+            Weights of the rows, at least 0 and not all 0. Rows of weight 0 count as if
+            they were not there; so do classes that have no others.
 
         Returns
         -------
@@ -297,50 +317,52 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         every = Rows(rows, labels, weights, np.arange(len(labels)))
         standardizes = self.standardize and not know_units(self.estimators)
         self._features = standardized(every) if standardizes else PLAIN
-        rows = self._features.of_matrix(rows)
+        every, watched = every._replace(X=self._features.of_matrix(rows)), None
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        watched = None
         if self.early_stopping:
-            _, watched = hold_out(every._replace(X=rows), self.validation_fraction, seed)
-            kept = np.ones(len(labels), bool)
-            kept[watched.origin] = False
-            rows, labels, weights = rows[kept], labels[kept], weights[kept]
+            every, watched = watched_apart(every, self.validation_fraction, seed)
+        rows, labels, weights, _ = every
         folds = folds_of(labels, self.n_folds, seed)
         n_classes, told = len(self.classes_), weights if (folds >= 0).any() else None
         kinds = kinds_of(self.estimators, rows, told, n_classes, self.n_folds, seed)
-        jobs = [(fold, kind) for fold in range(self.n_folds) for kind in range(len(kinds))]
-        context = self._init_callback_context(max_subtasks=len(jobs), sequential_subtasks=False)
+        jobs = list(product(range(self.n_folds), range(len(kinds))))
+        context = self._init_callback_context(
+            max_subtasks=len(jobs), sequential_subtasks=False
+        )
         context.call_on_fit_task_begin(estimator=self)
-
         as_given = standardizes or self.estimators is None  # the ensemble does it
-        alike = as_given and len(labels) >= FEW_ROWS  # else choices of each are worth their time
+        alike = as_given and len(labels) >= FEW_ROWS  # else each member may choose
         firsts: list[Any] = []  # of each kind, once they are fitted
 
         def fit_member(fold: int, kind: int) -> Any:
-            member = unfitted_member(
-                kinds[kind], kind, fold, seed, self.classes_,
-                as_given=as_given, standardized=standardizes,
-            )  # fmt: skip
+            member = unfitted_member(kinds[kind], kind, fold, seed, self.classes_,
+                                     as_given=as_given, standardized=standardizes)  # fmt: skip
             if alike and firsts:
                 member = like_first(member, firsts[kind])
             kept = folds != fold
             given = None if sample_weight is None else weights[kept]
-            task = context.subcontext(task_name="member", task_id=fold * len(kinds) + kind)
+            number = fold * len(kinds) + kind
+            task = context.subcontext(task_name="member", task_id=number)
             task.call_on_fit_task_begin(estimator=self)
             with task.propagate_callback_context(member):
                 member.fit(rows[kept], self.classes_[labels[kept]], given)
             task.call_on_fit_task_end(estimator=self)
             if self.verbose:
-                print(f"{type(self).__name__}: {type(member).__name__} {fold + 1}/{self.n_folds}")
+                which = f"{type(member).__name__} {fold + 1}/{self.n_folds}"
+                print(f"{type(self).__name__}: {which}")
             return member
 
-        with nullcontext() if self.estimators else quiet():  # nobody could heed what ours say
-            members = side_by_side(fit_member, jobs[: len(kinds)], self.n_jobs)
+        self.validation_losses_ = []
+        with nullcontext() if self.estimators else quiet():  # nobody chose the default
+            fit_members = partial(side_by_side, fit_member, n_jobs=self.n_jobs)
+            members = fit_members(jobs[: len(kinds)])
             firsts += share_maps(members)
-            self._add_members(members, fit_member, jobs[len(kinds) :], watched)
+            add_members(members, fit_members, jobs[len(kinds) :], watched,
+                        self.validation_losses_, tol=self.tol,
+                        n_iter_no_change=self.n_iter_no_change)  # fmt: skip
         by_kind = [members[kind :: len(kinds)] for kind in range(len(kinds))]
-        self._take(weighing_by(by_kind, rows, labels, weights, folds, n_classes))
-        self._keep_members(by_kind)
+        known = weighing_by(by_kind, rows, labels, weights, folds, n_classes)
+        self._keep_members(by_kind, known)
         self._streamed, self._n_seen = StreamedTemperature(), len(labels)
         context.call_on_fit_task_end(estimator=self)
         return self
@@ -383,7 +405,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         rows, target = read_labelled_rows(self, X, y, reset=first)
         labels = in_classes(target, self.classes_)
         weights: Floats = check_weights(sample_weight, len(labels), some=False)
-        weights = weights * counted(self.estimators, self.classes_, labels, weights)[labels]
+        by_class = counted(self.estimators, self.classes_, labels, weights)
+        weights = weights * by_class[labels]
         rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
         if not len(labels):
             return self
@@ -403,7 +426,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         else:
             check_some_learn(self.members_)
             rows = self._features.of_matrix(rows)
-            known = Weighing(self.shares_, self.units_, self.temperature_, self.smoothing_)
+            known = Weighing(
+                self.shares_, self.units_, self.temperature_, self.smoothing_
+            )
             known, self._streamed = weighing_after(
                 known, self._streamed, self._n_seen, self._by_kind(), rows, labels, weights,
                 len(self.classes_),
@@ -419,7 +444,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
                 rows[order], self.classes_[labels[order]], self.classes_, given
             )
 
-        self.members_ = side_by_side(learn, [(member,) for member in self.members_], self.n_jobs)
+        jobs = [(member,) for member in self.members_]
+        self.members_ = side_by_side(learn, jobs, self.n_jobs)
         self._take(known)
         if first:
             self.units_ = units_by(self._by_kind(), rows)
@@ -442,10 +468,12 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
 
     @snapshot
     def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the linear model that acts at each row: the exact explanation of its score.
+        """Return the linear model that acts at each row:
+        the exact explanation of its score.
 
-        ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for two classes
-        and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to rounding.
+        ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for
+        two classes and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to
+        rounding.
 
         Parameters
         ----------
@@ -486,7 +514,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     def intercept_(self) -> Floats:
         """Global intercepts."""
         check_is_fitted(self, "members_")
-        parts = [factor * self._by_scorer(one.intercept_) for one, factor in self._factors()]
+        parts = [factor * self._by_scorer(m.intercept_) for m, factor in self._factors()]
         return read_only(np.sum(parts, axis=0))
 
     # How it is done.
@@ -502,34 +530,13 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         check_n_jobs(self.n_jobs)
         check_kinds(self.estimators)
 
-    def _add_members(
-        self, members: list[Any], fit_member: Callable[..., Any], jobs: list[Any],
-        watched: Rows | None,
-    ) -> None:  # fmt: skip
-        """Add to one member of each kind the others, or those until their log loss levels off."""
-        self.validation_losses_ = losses = []
-        if watched is None:
-            members += side_by_side(fit_member, jobs, self.n_jobs)
-            return
-        total, n_kinds, added = np.zeros(()), len(members), members
-        while True:
-            for member in added:
-                decisions = member.decision_function(watched.X)
-                total = total + decisions / (spread(decisions) or 1.0)
-            losses.append(float(log_losses(total, watched.y, watched.weights).sum()))
-            before = losses[: -self.n_iter_no_change]
-            if not jobs or (before and min(losses) > (1 - self.tol) * min(before)):
-                return
-            added = side_by_side(fit_member, jobs[:n_kinds], self.n_jobs)
-            members += added
-            jobs = jobs[n_kinds:]
-
     def _take(self, known: Weighing) -> None:
         """Publish how much the kinds count."""
         self.shares_, self.units_, self.temperature_, self.smoothing_ = known
 
-    def _keep_members(self, by_kind: Kinds) -> None:
+    def _keep_members(self, by_kind: Kinds, known: Weighing) -> None:
         """Publish the members of kinds with a share, merged where that is exact."""
+        self._take(known)
         kept = [
             merged(members) if share > 0 else []
             for members, share in zip(by_kind, self.shares_, strict=True)

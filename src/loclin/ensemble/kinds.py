@@ -24,11 +24,13 @@ from loclin.ml3 import ML3Classifier
 from loclin.sapl import SAPLClassifier
 
 _MOST_FEATURES = 2000  # of the kinds with planes, whose codes are dense, and of forests
-FEW_ROWS = 1000  # fewer: a nearly linear kind, no forest, and each member chooses for itself
+# fewer: a nearly linear kind, no forest, and each member chooses for itself
+FEW_ROWS = 1000
 _MOST_NEARLY_LINEAR = 200  # features
 _TREES = 40  # of a member
 _MOST_NUMBERS = 2**27  # that the leaves of all trees say, at most
-# Models of SAPL have so many numbers, or so many for each number of the rows; else they fit long.
+# Models of SAPL have so many numbers, or so many for each number of the rows; else they
+# fit long.
 _MOST_OF_ANCHORS, _MOST_A_VALUE = 2**24, 500
 
 
@@ -63,10 +65,14 @@ def check_some_learn(members: list[Any]) -> None:
 
 
 def know_units(estimators: Any) -> bool:
-    """Tell whether a kind is given points, or a frozen coding: they know rows as they are given."""
+    """Tell whether a kind is given points, or a frozen coding:
+    they know rows as they are given.
+    """
     for kind in estimators or ():
         given = kind.get_params()
-        points = [v for k, v in given.items() if k.split("__")[-1] in ("anchors", "centers")]
+        points = [
+            v for k, v in given.items() if k.split("__")[-1] in ("anchors", "centers")
+        ]
         frozen = [name for name in ("coding", "init") if has_frozen(given.get(name))]
         if frozen or not all(isinstance(value, str) for value in points):
             return True
@@ -88,7 +94,8 @@ def counted(
     weights : ndarray of shape (n,)
         Their sample weights; the estimators may weigh classes.
     X : {ndarray, csr} or None, default=None
-        Rows of a fit, in which a weight far below the largest is nothing; None on a stream.
+        Rows of a fit, in which a weight far below the largest is nothing; None on a
+        stream.
 
     Raises
     ------
@@ -110,14 +117,20 @@ def counted(
 
 
 def kinds_of(
-    estimators: Any, rows: Matrix, weights: Floats | None, n_classes: int, n_folds: int, seed: int
+    estimators: Any,
+    rows: Matrix,
+    weights: Floats | None,
+    n_classes: int,
+    n_folds: int,
+    seed: int,
 ) -> list[Any]:
     """Return the kinds that are given, or those that suit the rows.
 
-    Planes, forests and nearly linear models help on some sets and are poor alone on others, so that
-    they are for shares that are chosen, not for kinds that all count the same. Planes know no
-    labels: those of all rows serve all members, which can then be merged. The others' are each
-    member's own, as they may be planes of features in pieces.
+    Planes, forests and nearly linear models help on some sets and are poor alone on
+    others, so that they are for shares that are chosen, not for kinds that all count the
+    same. Planes know no labels: those of all rows serve all members, which can then be
+    merged. The others' are each member's own, as they may be planes of features in
+    pieces.
 
     Parameters
     ----------
@@ -169,11 +182,13 @@ def unfitted_member(
     """Return an unfitted member, with a seed of its own where its kind has none.
 
     Of classes that have no weight, whose rows are left out before, it knows nothing. With
-    `as_given` it takes the rows as they are; where these are standardized, one that is to see
-    pieces of them standardizes these, too.
+    `as_given` it takes the rows as they are; where these are standardized, one that is to
+    see pieces of them standardizes these, too.
     """
     member, known = clone(kind), classes.tolist()
-    as_given = as_given and not (standardized and getattr(member, "pieces", None) is not None)
+    as_given = as_given and not (
+        standardized and getattr(member, "pieces", None) is not None
+    )
     if as_given and "standardize" in member.get_params(deep=False):
         member.set_params(standardize=False)
     if isinstance(member.class_weight, dict):
@@ -188,8 +203,9 @@ def unfitted_member(
 def like_first(member: Any, first: Any) -> Any:
     """Return an unfitted member with the choices of the first of its kind.
 
-    It also gets the planes of the first, if they know no labels: then all members of the kind can
-    be merged. Where the first has seen some columns only, the member chooses for itself.
+    It also gets the planes of the first, if they know no labels: then all members of the
+    kind can be merged. Where the first has seen some columns only, the member chooses for
+    itself.
     """
     if first._features.columns is not None:
         return member

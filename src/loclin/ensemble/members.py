@@ -52,19 +52,30 @@ class Members:
         return [list(islice(members, n)) for n in numbers]
 
     def _by_scorer(self, part: Floats) -> Floats:
-        """One scorer for each class: where two classes have one, the first class's is zero."""
+        """One scorer for each class:
+        where two classes have one, the first class's is zero.
+        """
         if len(part) == len(self.classes_):
             return part
         return np.concatenate([np.zeros_like(part), part])
 
     def _side_by_side(self, name: str) -> list[Floats]:
         check_is_fitted(self, "members_")
-        return [self._by_scorer(_models_of(member, name)) for member, _ in self._factors()]
+        return [
+            self._by_scorer(_models_of(member, name)) for member, _ in self._factors()
+        ]
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         if not hasattr(self, "members_"):
             return None
-        held = "shares_", "units_", "temperature_", "smoothing_", "classes_", "n_features_in_"
+        held = (
+            "shares_",
+            "units_",
+            "temperature_",
+            "smoothing_",
+            "classes_",
+            "n_features_in_",
+        )
         if lacks := missing(self, *held):
             return lacks
         members, n_kinds = self.members_, sizes["k"]
@@ -74,12 +85,18 @@ class Members:
         if (
             len(numbers) != n_kinds
             or sum(numbers) != len(members)
-            or any(n < (share > 0) for n, share in zip(numbers, self.shares_, strict=True))
+            or any(
+                n < (share > 0) for n, share in zip(numbers, self.shares_, strict=True)
+            )
         ):
-            return f"members_ are {len(members)}, but there should be {numbers} of each kind"
+            return (
+                f"members_ are {len(members)}, but there should be {numbers} of each kind"
+            )
         for one in members:
             if not (isinstance(one, LocallyLinearClassifier) and one._is_fitted()):
-                return f"members_ have a {type(one).__name__} that is no fitted classifier"
+                return (
+                    f"members_ have a {type(one).__name__} that is no fitted classifier"
+                )
             told = one.n_features_in_, len(one.classes_), one.local_coef_.dtype
             if told != (sizes["f"], sizes["c"], members[0].local_coef_.dtype):
                 return "members_ are not of the same features, classes and precision"
@@ -113,7 +130,9 @@ def factors_of(
 
 
 def share_maps(members: Sequence[Any]) -> Sequence[Any]:
-    """Return fitted members, of which those whose maps are equal have one: it maps rows once."""
+    """Return fitted members, of which those whose maps are
+    equal have one: it maps rows once.
+    """
     found: list[FeatureMap] = []
     for member in members:
         same = [one for one in found if one.equals(member._features)]
@@ -124,20 +143,26 @@ def share_maps(members: Sequence[Any]) -> Sequence[Any]:
     return members
 
 
-def mean_scores(factors: Sequence[tuple[Any, float]], rows: Any, n_classes: int) -> Floats:
+def mean_scores(
+    factors: Sequence[tuple[Any, float]], rows: Any, n_classes: int
+) -> Floats:
     """Return the sum of the members' scores times their factors, (n, n_scorers).
 
-    The rows are checked; those of a fit have lost their names. Members that share a map see them
-    mapped once.
+    The rows are checked; those of a fit have lost their names. Members that share a map
+    see them mapped once.
     """
     by_map: dict[int, list[tuple[Any, float]]] = {}
     for member, factor in factors:
         by_map.setdefault(id(member._features), []).append((member, factor))
     blocks = blocks_of(rows, max(member._features.n_pieces for member, _ in factors))
-    return np.concatenate([_mean_scores(by_map.values(), one, n_classes) for one in blocks])
+    return np.concatenate(
+        [_mean_scores(by_map.values(), one, n_classes) for one in blocks]
+    )
 
 
-def _mean_scores(by_map: Iterable[list[tuple[Any, float]]], rows: Any, n_classes: int) -> Floats:
+def _mean_scores(
+    by_map: Iterable[list[tuple[Any, float]]], rows: Any, n_classes: int
+) -> Floats:
     scores = np.zeros((rows.shape[0], 1 if n_classes == 2 else n_classes), rows.dtype)
     for factors in by_map:
         seen = factors[0][0]._features.of_matrix(rows)
@@ -148,7 +173,8 @@ def _mean_scores(by_map: Iterable[list[tuple[Any, float]]], rows: Any, n_classes
 
 
 def beside_pieces(parts: Sequence[Floats], d: int) -> Floats:
-    """Return models of members side by side: of d features, then of the pieces of each in turn.
+    """Return models of members side by side:
+    of d features, then of the pieces of each in turn.
 
     Parameters
     ----------
@@ -179,12 +205,18 @@ def weights_of(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int) 
         of_member = of_member.toarray() if is_sparse(of_member) else of_member
         of_member = of_member[:, None, :] if of_member.ndim == 2 else of_member
         n, _, m = of_member.shape
-        codes.append(np.broadcast_to(rows.dtype.type(factor) * of_member, (n, n_classes, m)))
+        codes.append(
+            np.broadcast_to(rows.dtype.type(factor) * of_member, (n, n_classes, m))
+        )
     return np.concatenate(codes, axis=2)
 
 
-def terms_of(factors: Iterable[tuple[Any, float]], features: FeatureMap) -> tuple[Term, ...]:
-    """Return the terms of all members, times their factors, of rows that are mapped first."""
+def terms_of(
+    factors: Iterable[tuple[Any, float]], features: FeatureMap
+) -> tuple[Term, ...]:
+    """Return the terms of all members,
+    times their factors, of rows that are mapped first.
+    """
     return tuple(
         replace(term, factor=factor * term.factor).behind(features.centre, features.scale)
         for member, factor in factors
@@ -193,7 +225,8 @@ def terms_of(factors: Iterable[tuple[Any, float]], features: FeatureMap) -> tupl
 
 
 def fitted_alike(members: Any) -> NDArray[Any]:
-    """Return the classes of fitted members, which have all in common that an ensemble needs.
+    """Return the classes of fitted members,
+    which have all in common that an ensemble needs.
 
     Raises
     ------
@@ -225,7 +258,9 @@ def fitted_alike(members: Any) -> NDArray[Any]:
                 "on the same features."
             )
         if one._learned.local_coef.dtype != first._learned.local_coef.dtype:
-            raise ValueError("members are of float32 and float64. Fit all on rows of one type.")
+            raise ValueError(
+                "members are of float32 and float64. Fit all on rows of one type."
+            )
     if any(one._multilabel for one in members):
         raise ValueError("a member has several labels a row; an ensemble has one.")
     return np.asarray(first.classes_)

@@ -16,12 +16,13 @@ _MODELS = "local_coef", "local_intercept", "intercept"
 
 
 def merged(members: list[Any]) -> list[Any]:
-    """Return one classifier whose scores are the mean of the members', if they share their codes.
+    """Return one classifier whose scores are the mean of the members',
+    if they share their codes.
 
-    Scores are linear in the models. The codes are shared where all members see rows alike, and have
-    one coding, which all or all but the first had frozen. Forests are one forest of all their
-    trees. Other members are returned as they are. What else the one tells of its fit, as `alpha_`
-    and `objective_`, is that of the first.
+    Scores are linear in the models. The codes are shared where all members see rows
+    alike, and have one coding, which all or all but the first had frozen. Forests are one
+    forest of all their trees. Other members are returned as they are. What else the one
+    tells of its fit, as `alpha_` and `objective_`, is that of the first.
 
     Parameters
     ----------
@@ -39,7 +40,8 @@ def merged(members: list[Any]) -> list[Any]:
     one = copy(first)
     one._kept = None
     parts = {
-        name: _mean([getattr(member._learned, name) for member in members]) for name in _MODELS
+        name: _mean([getattr(member._learned, name) for member in members])
+        for name in _MODELS
     }
     one._learned = replace(first._learned, **parts)
     return [one]
@@ -65,7 +67,9 @@ def _one_forest(members: list[Any]) -> Any:
 
 
 def _mean(parts: list[Floats]) -> Floats:
-    """Return the mean, with the parts' layout: of sparse rows models lie feature by feature."""
+    """Return the mean, with the parts' layout:
+    of sparse rows models lie feature by feature.
+    """
     first = parts[0]
     if not any(first.strides):  # models that are constants have one zero for all weights
         return first

@@ -19,8 +19,8 @@ _LEAST_GAIN = 1e-4  # of the log loss, relatively, for a step more
 def folds_of(labels: Labels, n_folds: int, seed: int) -> NDArray[np.intp]:
     """Return the fold that leaves each row out; none (-1) the rows of classes with few.
 
-    All members learn from those. Where they are the most, or one class alone is left, no row is
-    left out: the others would tell little.
+    All members learn from those. Where they are the most, or one class alone is left, no
+    row is left out: the others would tell little.
     """
     folds = np.full(len(labels), -1)
     common = np.flatnonzero(np.bincount(labels)[labels] >= n_folds)
@@ -32,11 +32,14 @@ def folds_of(labels: Labels, n_folds: int, seed: int) -> NDArray[np.intp]:
     return folds
 
 
-def select(decisions: Sequence[Floats], y: Labels, weights: Floats) -> NDArray[np.float64]:
-    """Return shares of the kinds, which sum to one, of the least held-out log loss (Caruana, 2004).
+def select(
+    decisions: Sequence[Floats], y: Labels, weights: Floats
+) -> NDArray[np.float64]:
+    """Return shares of the kinds, which sum to one,
+    of the least held-out log loss (Caruana, 2004).
 
-    Starts with the best kind; each step adds the one that lowers the log loss of the mean most,
-    and ends where none does.
+    Starts with the best kind; each step adds the one that lowers the log loss of the mean
+    most, and ends where none does.
 
     Parameters
     ----------
@@ -48,7 +51,11 @@ def select(decisions: Sequence[Floats], y: Labels, weights: Floats) -> NDArray[n
     some = slice(None, None, -(-len(y) // _MOST_ROWS))
     y, weights = y[some], weights[some]
     parts = [part[some] for part in decisions]
-    counts, total, least = np.zeros(len(parts)), np.zeros_like(parts[0], np.float64), np.inf
+    counts, total, least = (
+        np.zeros(len(parts)),
+        np.zeros_like(parts[0], np.float64),
+        np.inf,
+    )
     for step in range(1, _STEPS + 1):
         losses = [log_losses((total + part) / step, y, weights).sum() for part in parts]
         best = int(np.argmin(losses))

@@ -19,7 +19,7 @@ from loclin.fitting.probability import (
     temperature_of,
 )
 
-_MEMORY = 20_000  # rows of a stream that the units of scores remember, about
+_ROWS_REMEMBERED = 20_000  # rows of a stream that the units of scores remember, about
 _MOST_SCORED = 500  # rows of a call
 
 
@@ -49,7 +49,12 @@ def evenly(n_kinds: int, n_rows: int) -> Weighing:
 
 
 def weighing_by(
-    kinds: Kinds, X: Matrix, y: Labels, weights: Floats, folds: NDArray[np.intp], n_classes: int
+    kinds: Kinds,
+    X: Matrix,
+    y: Labels,
+    weights: Floats,
+    folds: NDArray[np.intp],
+    n_classes: int,
 ) -> Weighing:
     """Return what the rows say of kinds of member: of the rows that a member did not see.
 
@@ -75,15 +80,19 @@ def weighing_by(
     parts = [part / unit for part, unit in zip(parts, units, strict=True)]
     shares = select(parts, y[some], weights[some])
     known = known._replace(shares=shares, units=units)
-    mean = np.asarray(sum(share * part for share, part in zip(shares, parts, strict=True)))
+    mean = np.asarray(
+        sum(share * part for share, part in zip(shares, parts, strict=True))
+    )
     of_one = temperature_of(mean, y[some], weights[some])
-    few = some[:: -(-len(some) // _MEMORY)]
+    few = some[:: -(-len(some) // _ROWS_REMEMBERED)]
     here = spread(_decisions(kinds, known, X[few], n_classes))
     return known._replace(temperature=float(rescaled(of_one, here, spread(mean))))
 
 
 def units_by(kinds: Kinds, X: Matrix) -> NDArray[np.float64]:
-    """Return the spread of the kinds' scores on some of the rows; 1 of a kind without members."""
+    """Return the spread of the kinds' scores on some of the rows;
+    1 of a kind without members.
+    """
     few = X[:: -(-X.shape[0] // _MOST_SCORED)]
     return np.array([
         np.mean([spread(member.decision_function(few)) or 1.0 for member in members] or [1.0])
@@ -108,12 +117,16 @@ def weighing_after(
         As for `weighing_by`.
     """
     few = np.arange(len(y))[:: -(-len(y) // _MOST_SCORED)]
-    share = min(1.0, len(y) / min(n_seen + len(y), _MEMORY))
-    known = known._replace(units=known.units + share * (units_by(kinds, X[few]) - known.units))
+    share = min(1.0, len(y) / min(n_seen + len(y), _ROWS_REMEMBERED))
+    known = known._replace(
+        units=known.units + share * (units_by(kinds, X[few]) - known.units)
+    )
     if not streamed.precision and n_seen:  # a fit came before
         n_rows = max(streamed.n_rows, round(1 / known.smoothing) - 2)
         streamed = StreamedTemperature(-float(np.log(known.temperature)), 10.0, n_rows)
-    streamed = streamed.after(_decisions(kinds, known, X[few], n_classes), y[few], weights[few])
+    streamed = streamed.after(
+        _decisions(kinds, known, X[few], n_classes), y[few], weights[few]
+    )
     temperature, smoothing = streamed.temperature, smoothing_of(streamed.n_rows)
     return known._replace(temperature=temperature, smoothing=smoothing), streamed
 
@@ -123,7 +136,9 @@ def _decisions(kinds: Kinds, known: Weighing, X: Matrix, n_classes: int) -> Floa
     return difference(mean_scores(factors, X, n_classes), n_classes)
 
 
-def _held_out(members: list[Any], X: Matrix, folds: NDArray[np.intp], n_classes: int) -> Floats:
+def _held_out(
+    members: list[Any], X: Matrix, folds: NDArray[np.intp], n_classes: int
+) -> Floats:
     """Return the decisions of each row's member; 0 where none has left the row out."""
     n = X.shape[0]
     decisions = np.zeros(n if n_classes == 2 else (n, n_classes))

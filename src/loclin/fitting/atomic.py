@@ -1,9 +1,10 @@
 """Methods that change an estimator wholly or not at all, and methods that see it whole.
 
 An estimator's attributes change in one step: `atomic` lets a method work on a twin, whose
-attributes take the place of the estimator's when it is done. So an interrupt at any moment finds
-the estimator as it was, or as it is to be. `snapshot` lets a method read the attributes of one
-moment, whatever another thread fits meanwhile. Of two fits at once, the last to end stands.
+attributes take the place of the estimator's when it is done. So an interrupt at any
+moment finds the estimator as it was, or as it is to be. `snapshot` lets a method read the
+attributes of one moment, whatever another thread fits meanwhile. Of two fits at once, the
+last to end stands.
 """
 
 from __future__ import annotations
@@ -30,18 +31,19 @@ def _with_attributes(estimator: E, attributes: dict[str, Any]) -> E:
 def atomic(method: T) -> T:
     """Let the method change all that it changes at once, when it returns.
 
-    Whatever fails or interrupts it, the estimator is what it was before the call, and so are the
-    limits on threads, and what becomes of warnings and overflows. What attributes hold is not
-    copied: the method must replace it, not change it in place.
+    Whatever fails or interrupts it, the estimator is what it was before the call, and so
+    are the limits on threads, and what becomes of warnings and overflows. What attributes
+    hold is not copied: the method must replace it, not change it in place.
     """
 
     @wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         twin = _with_attributes(self, dict(vars(self)))
         with limits_restored(), handling_restored():
-            found = method(twin, *args, **kwargs)
-        answer = self if found is twin else found
-        # Python serves signals where it calls, loops or enters a function: not from here on.
+            result = method(twin, *args, **kwargs)
+        answer = self if result is twin else result
+        # Python serves signals where it calls, loops or enters a function: not from here
+        # on.
         self.__dict__ = twin.__dict__
         return answer
 
@@ -49,10 +51,11 @@ def atomic(method: T) -> T:
 
 
 def snapshot(method: T) -> T:
-    """Let the method see the estimator as it is at the call, while another thread may fit it.
+    """Let the method see the estimator as it is at the call,
+    while another thread may fit it.
 
-    Scores of rows far away from all others may overflow: NumPy does not warn of it. An interrupt
-    leaves warnings and overflows to be handled as before.
+    Scores of rows far away from all others may overflow: NumPy does not warn of it. An
+    interrupt leaves warnings and overflows to be handled as before.
     """
 
     @wraps(method)

@@ -1,8 +1,9 @@
-"""What every locally linear classifier shares: the road from data to a fitted model and back.
+"""What every locally linear classifier shares:
+the road from data to a fitted model and back.
 
-`fit` walks validate -> weigh -> start -> iterate -> attributes, and `partial_fit` the same for rows
-that come once. A model supplies what `LocallyLinearClassifier` lists as abstract, and overrides
-nothing that is concrete.
+`fit` walks validate -> weigh -> start -> iterate -> attributes, and `partial_fit` the
+same for rows that come once. A model supplies what `LocallyLinearClassifier` lists as
+abstract, and overrides nothing that is concrete.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ from loclin.fitting.trials import learned_by
 
 
 def _overflow_is_checked() -> np.errstate:
-    """Let numbers overflow without warnings: `check_learned` looks at what is learned from them."""
+    """Let numbers overflow without warnings:
+    `check_learned` looks at what is learned from them.
+    """
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
@@ -59,7 +62,9 @@ def _can_stream(classifier: LocallyLinearClassifier) -> bool:
     return True
 
 
-class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized, Stored, ABC):
+class LocallyLinearClassifier(
+    CallbackSupportMixin, ByLocalModels, Standardized, Stored, ABC
+):
     """Abstract locally linear classifier.
 
     A model supplies its constructor and its recipe. `fit` and
@@ -67,17 +72,20 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
     """
 
     _recipe_type: ClassVar[type[Recipe]]  # what a fit needs
-    _multiplier: float = 1.0  # of the features while they are learned from
+    _multiplier: float = 1.0  # features are multiplied by it while they are learned from
     _factor: float = 1.0  # on the rule for the strength, chosen in the fit
     _streamed_metric: StreamedMetric | None = None
-    _mean_weight: RunningMean = RunningMean()  # of the rows of a stream
-    _taken_over: Mapping[str, Any] = MappingProxyType({})  # choices of another fit, for the next
+    _mean_weight: RunningMean = RunningMean()  # the mean weight of a stream's rows
+    # Choices of another fit, which the next one takes.
+    _taken_over: Mapping[str, Any] = MappingProxyType({})
 
     # What the user calls.
 
     @atomic
     @with_callbacks
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -85,11 +93,11 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training rows. float32 stays float32; everything else becomes float64.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Class labels: strings, integers or booleans. Where the class says so, also an indicator
-            matrix of 0 and 1.
+            Class labels: strings, integers or booleans. Where the class says so, also an
+            indicator matrix of 0 and 1.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, at least 0 and not all 0. Rows of weight 0 count as if they were
-            not there; so do classes that have no others.
+            Weights of the rows, at least 0 and not all 0. Rows of weight 0 count as if
+            they were not there; so do classes that have no others.
 
         Returns
         -------
@@ -136,7 +144,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         seen = {
             "X": lambda: data if rows.origin is None else data[rows.origin],
             "y": lambda: rows.y if self._multilabel else self.classes_[rows.y],
-            "metadata": {"sample_weight": None if sample_weight is None else rows.weights},
+            "metadata": {
+                "sample_weight": None if sample_weight is None else rows.weights
+            },
         }
         recipe = recipe if continued else recipe.measured(rows)
         self._factor, self._multiplier = recipe.factor, recipe.multiplier
@@ -178,9 +188,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         Raises
         ------
         ValueError
-            If `classes` is missing at the first call or changed later, if y has a label outside
-            them, or if ``class_weight="balanced"`` (the class counts of a stream are not known:
-            pass sample_weight).
+            If `classes` is missing at the first call or changed later, if y has a label
+            outside them, or if ``class_weight="balanced"`` (the class counts of a stream
+            are not known: pass sample_weight).
         """
         self._checked_parameters()
         if self.class_weight == "balanced":
@@ -197,7 +207,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         data, target = self._validate_rows(X, y, reset=first)
         labels = in_classes(target, self.classes_)
         self._multilabel = has_several(labels, None if first else self._multilabel)
-        by_class = class_weights(self.class_weight, self.classes_, labels, self._multilabel)
+        by_class = class_weights(
+            self.class_weight, self.classes_, labels, self._multilabel
+        )
         rows = weigh(data, labels, by_class, sample_weight, unit=False)
         if len(rows.y):
             self._mean_weight = self._mean_weight.after(rows.weights)
@@ -212,7 +224,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _validate_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
-        X, y = read_labelled_rows(self, X, y, reset=reset, multi_output=self._takes_indicator)
+        X, y = read_labelled_rows(
+            self, X, y, reset=reset, multi_output=self._takes_indicator
+        )
         return X, labels_or_indicator(y) if self._takes_indicator else y
 
     def _is_fitted(self) -> bool:
@@ -251,10 +265,16 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
     def _take_over(self, fitted: LocallyLinearClassifier) -> None:
         """Let the next fit use the map, strength and metric that another has chosen."""
         root = fitted._root
-        self._taken_over = {"features": fitted._features, "factor": fitted._factor, "root": root}
+        self._taken_over = {
+            "features": fitted._features,
+            "factor": fitted._factor,
+            "root": root,
+        }
 
     def _forget_fit(self) -> None:
-        """Remove what an earlier fit has left; attributes of the user, or of a subclass, stay."""
+        """Remove what an earlier fit has left;
+        attributes of the user, or of a subclass, stay.
+        """
         chosen = {"_features", "_root", "_factor", "_multiplier", "_largest"}
         for name in vars(self).keys() & (fitted_names(type(self)) | chosen):
             delattr(self, name)
@@ -265,7 +285,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         given, goes_on = rows, self._is_fitted()
         if goes_on and self._stream is None:
             self._see_all_columns(rows.X, streams=True)
-        recipe = self._recipe(0 if self._stream is not None else self._seed(), streams=True)
+        recipe = self._recipe(
+            0 if self._stream is not None else self._seed(), streams=True
+        )
         if not goes_on:
             self._begin_moments(recipe, rows)
         if self._stream is not None:
@@ -357,7 +379,9 @@ class LocallyLinearClassifier(CallbackSupportMixin, ByLocalModels, Standardized,
         self._kept, self._unfinished = procedure.kept, None
         if not watch.stopping:
             warn_of_end(recipe, procedure.gap)
-        context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **seen)
+        context.call_on_fit_task_end(
+            estimator=self, reconstruction_attributes=dict, **seen
+        )
 
     def _so_far(self, procedure: Procedure, rng: np.random.Generator) -> dict[str, Any]:
         """Return the attributes if the fit ended here, and what it needs to go on."""

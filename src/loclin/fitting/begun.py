@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 
-# Parameters that shape no model, whatever the model: how strong, how fast, how long, how told.
+# Parameters that shape no model, whatever the model: how strong, how fast, how long, how
+# told.
 _FREE = frozenset(
     {
         "alpha", "average", "batch_size", "calibrate", "class_weight", "early_stopping", "eta0",
@@ -21,18 +22,25 @@ _FREE = frozenset(
         "tol", "validation_fraction", "verbose", "warm_start",
     }
 )  # fmt: skip
-_FREE_INSIDE = frozenset({"n_jobs", "random_state", "verbose"})  # of a coding, or of a member
+# The same, of a coding or of a member.
+_FREE_INSIDE = frozenset({"n_jobs", "random_state", "verbose"})
 
 
 class Begun(BaseEstimator):
     """An estimator that remembers with which parameters its fit, or its stream, began."""
 
-    _begun: Mapping[str, Any] = MappingProxyType({})  # files of earlier versions have none
-    # Those that a fit which goes on takes anew, but a stream that runs cannot: steps and penalties.
+    _begun: Mapping[str, Any] = MappingProxyType(
+        {}
+    )  # files of earlier versions have none
+    # Those that a fit which goes on takes anew, but a stream that runs cannot: steps and
+    # penalties.
     _fits_may_change: frozenset[str] = frozenset()
 
-    def _keep_parameters(self, cure: str, *, goes_on: bool, streams: bool = False) -> None:
-        """Remember the parameters that shape the model, or see that they are those of its start.
+    def _keep_parameters(
+        self, cure: str, *, goes_on: bool, streams: bool = False
+    ) -> None:
+        """Remember the parameters that shape the model,
+        or see that they are those of its start.
 
         Parameters
         ----------
@@ -61,7 +69,9 @@ class Begun(BaseEstimator):
                     f"start afresh with {cure}."
                 )
         if not streams or stay < names:  # copies, as users change codings in place
-            self._begun = {name: clone(getattr(self, name), safe=False) for name in sorted(names)}
+            self._begun = {
+                name: clone(getattr(self, name), safe=False) for name in sorted(names)
+            }
 
 
 @cache
@@ -70,10 +80,11 @@ def _all_names(kind: Any) -> frozenset[str]:
 
 
 def is_same(value: Any, before: Any) -> bool:
-    """Tell whether two values of a parameter are the same: arrays and lists by what they hold.
+    """Tell whether two values of a parameter are the same:
+    arrays and lists by what they hold.
 
-    Estimators are the same by their class and parameters, fitted ones that are frozen by all that
-    they have learned.
+    Estimators are the same by their class and parameters, fitted ones that are frozen by
+    all that they have learned.
     """
     if value is before:
         return True

@@ -1,4 +1,6 @@
-"""scikit-learn's callback API where it exists (1.9 and later), and its silent twin elsewhere."""
+"""scikit-learn's callback API where it exists (1.9 and later),
+and its silent twin elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,15 @@ except ImportError:
         def call_on_fit_task_end(self, **kwargs: Any) -> bool:
             return False
 
-        def propagate_callback_context(self, estimator: Any) -> AbstractContextManager[None]:
+        def propagate_callback_context(
+            self, estimator: Any
+        ) -> AbstractContextManager[None]:
             return nullcontext()
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for ``sklearn.callback.CallbackSupportMixin``; has no ``set_callbacks``."""
+        """Stands in for ``sklearn.callback.CallbackSupportMixin``;
+        has no ``set_callbacks``.
+        """
 
         def _init_callback_context(self, *args: Any, **kwargs: Any) -> _NoCallbacks:
             return _NoCallbacks()

@@ -18,8 +18,9 @@ from loclin.engine.losses import Loss, losses_for
 
 # One chunk of larger features would flatten what a stream has learned from those before.
 _MOST_GROWTH = 1e6
-# Parameters that count something: loops hold them in 32 bits. Of larger others products overflow.
-_MOST, _LARGEST = 2**31 - 1, 1e300
+# Parameters that count something: loops hold them in 32 bits. Of larger others products
+# overflow.
+_LARGEST_INTEGER, _LARGEST_REAL = 2**31 - 1, 1e300
 _READ = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 METRICS = ("diagonal", "full", "auto")
 
@@ -28,18 +29,21 @@ def check_number(
     name: str, value: Any, kind: Any = Real, *, low: float = -math.inf, high: float = math.inf,
     open_low: bool = False, open_high: bool = False, hint: str = "",
 ) -> None:  # fmt: skip
-    """Raise TypeError or ValueError unless `value` is a number of that kind in the interval."""
+    """Raise TypeError or ValueError unless `value` is a number
+    of that kind in the interval.
+    """
     noun = "an integer" if kind is Integral else "a number"
     interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
     valid = f"{name} must be {noun} in {interval}" + (f"; {hint}" if hint else "")
     if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise TypeError(f"{name}={value!r} has type {type(value).__name__}; {valid}.")
-    number = value.item() if isinstance(value, np.generic) else value  # bounds fit no float32
+    # The bounds fit no float32.
+    number = value.item() if isinstance(value, np.generic) else value
     above = low < number if open_low else low <= number
     below = number < high if open_high else number <= high
     if not (above and below):  # also for NaN
         raise ValueError(f"{name}={value!r} is not valid; {valid}.")
-    most = _MOST if kind is Integral else _LARGEST
+    most = _LARGEST_INTEGER if kind is Integral else _LARGEST_REAL
     if most < number < math.inf:
         raise ValueError(f"{name}={value!r} is not valid; {name} must be at most {most}.")
 
@@ -47,13 +51,17 @@ def check_number(
 def check_option(name: str, value: Any, options: Any, hint: str = "") -> None:
     """Raise ValueError unless `value` is one of the strings in `options`."""
     if not isinstance(value, str) or value not in options:
-        raise ValueError(f"{name}={value!r} is not valid; use one of {sorted(options)}{hint}.")
+        raise ValueError(
+            f"{name}={value!r} is not valid; use one of {sorted(options)}{hint}."
+        )
 
 
 def check_flag(name: str, value: Any) -> None:
     """Raise TypeError unless `value` is True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r} has type {type(value).__name__}; use True or False.")
+        raise TypeError(
+            f"{name}={value!r} has type {type(value).__name__}; use True or False."
+        )
 
 
 def check_n_jobs(n_jobs: Any) -> None:
@@ -65,7 +73,9 @@ def check_n_jobs(n_jobs: Any) -> None:
 
 
 def _check_given(X: Any) -> None:
-    """Raise ValueError where a sparse X has indices outside of it: loops would follow them."""
+    """Raise ValueError where a sparse X has indices outside of it:
+    loops would follow them.
+    """
     try:
         check_indices(X, "X")
     except ValueError as error:
@@ -78,7 +88,8 @@ def _check_given(X: Any) -> None:
 def canonical(X: Any) -> Any:
     """Return a sparse matrix with one sorted entry for each nonzero; others as they are.
 
-    Its indices are int32 wherever they fit, so that every loop is compiled once for sparse rows.
+    Its indices are int32 wherever they fit, so that every loop is compiled once for
+    sparse rows.
     """
     if not is_sparse(X):
         return X
@@ -114,15 +125,18 @@ def check_feature_scale(X: Any, earlier: float = 0.0) -> float:
     Raises
     ------
     ValueError
-        If features are so large that a margin of 1 drowns in rounding, so small that their squares
-        vanish, or out of all proportion to those of the rows before.
+        If features are so large that a margin of 1 drowns in rounding, so small that
+        their squares vanish, or out of all proportion to those of the rows before.
     """
     values = X if isinstance(X, np.ndarray) else X.data
     if values.size == 0:
         return earlier
     largest = max(float(values.max()), -float(values.min()))
     limits = np.finfo(values.dtype)
-    most, least = 1.0 / float(limits.eps), math.sqrt(float(limits.tiny)) / float(limits.eps)
+    most, least = (
+        1.0 / float(limits.eps),
+        math.sqrt(float(limits.tiny)) / float(limits.eps),
+    )
     if largest > most or 0.0 < max(largest, earlier) < least:
         size, limit = ("large", f"below {most:.3g}") if largest > most else (
             "small", f"above {least:.3g}")  # fmt: skip
@@ -139,14 +153,16 @@ def check_feature_scale(X: Any, earlier: float = 0.0) -> float:
     return max(largest, earlier)
 
 
-def check_weights(sample_weight: Any, n_samples: int, *, some: bool = True) -> NDArray[np.float64]:
+def check_weights(
+    sample_weight: Any, n_samples: int, *, some: bool = True
+) -> NDArray[np.float64]:
     """Return the sample weights as float64, ones for None.
 
     Raises
     ------
     ValueError
-        If the weights do not fit the rows, are not finite, are negative, or, where `some` must be
-        positive, are all zero.
+        If the weights do not fit the rows, are not finite, are negative, or, where `some`
+        must be positive, are all zero.
     """
     if sample_weight is None:
         return np.ones(n_samples)
@@ -170,12 +186,16 @@ def check_weights(sample_weight: Any, n_samples: int, *, some: bool = True) -> N
             "be >= 0. Use 0 to leave a row out."
         )
     if some and not weights.any():
-        raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+        raise ValueError(
+            "sample_weight is zero for every row; at least one must be positive."
+        )
     return weights
 
 
 def check_loss_for(procedure: str, loss: Any, *, hint: str = "") -> None:
-    """Raise where a loss is neither one of the names, nor one of one's own, that may be taken."""
+    """Raise where a loss is neither one of the names,
+    nor one of one's own, that may be taken.
+    """
     if isinstance(loss, Loss):
         if procedure not in loss.serves:
             raise ValueError(
@@ -199,7 +219,10 @@ def check_shared_parameters(recipe: Any) -> None:
                  open_low=True, open_high=True)  # fmt: skip
     check_number("average", recipe.average, Integral, low=0,
                  hint="it is the number of last iterations to average, 0 for none")  # fmt: skip
-    if not (recipe.pieces is None or (isinstance(recipe.pieces, str) and recipe.pieces == "auto")):
+    if not (
+        recipe.pieces is None
+        or (isinstance(recipe.pieces, str) and recipe.pieces == "auto")
+    ):
         check_number("pieces", recipe.pieces, Integral, low=2, open_high=True,
                      hint='or "auto", or None')  # fmt: skip
     if isinstance(recipe.metric, Integral):

@@ -1,7 +1,7 @@
 """Columns of sparse rows that no row uses: a model learns, and keeps, nothing of them.
 
-Words that are hashed to 2^20 columns use some thousands of them. A fit sees those alone, and what a
-user reads of a model is of all columns.
+Words that are hashed to 2^20 columns use some thousands of them. A fit sees those alone,
+and what a user reads of a model is of all columns.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from loclin.engine.data import Matrix, is_sparse
 from loclin.engine.described import declared, notes_of
 from loclin.engine.shapes import Shape, Size
 
-_LARGEST_SHARE = 0.5  # of columns used, above which all are kept: a copy of the rows costs, too
-_FEW = 2000  # columns that cost little, used or not
+# Where more than this share of the columns is used, all are kept: a copy of the rows
+# costs, too.
+_LARGEST_SHARE = 0.5
+_FEW_COLUMNS = 2000  # columns that cost little, used or not
 _PLAIN = type(None), bool, int, float, str  # parameters that hold no points
 
 
@@ -41,12 +43,17 @@ class Columns(NamedTuple):
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         used = self.used
-        if used.min() < 0 or used.max() >= self.n_features or (used[1:] <= used[:-1]).any():
+        if (
+            used.min() < 0
+            or used.max() >= self.n_features
+            or (used[1:] <= used[:-1]).any()
+        ):
             return f"columns are not some of {self.n_features}, in order"
         return None
 
     def of_matrix(self, X: Matrix) -> Any:
-        """Return these columns of rows; sparse ones share their entries where they have no others.
+        """Return these columns of rows;
+        sparse ones share their entries where they have no others.
 
         SciPy's own selection takes a table of all columns at each call.
         """
@@ -57,7 +64,11 @@ class Columns(NamedTuple):
         data, indptr, shape = X.data, X.indptr, (X.shape[0], len(self.used))
         if not known.all():
             before = np.concatenate([[0], np.cumsum(known)])
-            data, places, indptr = data[known], places[known], before[indptr].astype(indptr.dtype)
+            data, places, indptr = (
+                data[known],
+                places[known],
+                before[indptr].astype(indptr.dtype),
+            )
         indices = places.astype(X.indices.dtype)
         return sparse.csr_matrix((data, indices, indptr), shape=shape)
 
@@ -81,9 +92,11 @@ class Columns(NamedTuple):
 
 
 def used_columns(X: Matrix) -> Columns | None:
-    """Return the columns that sparse rows use; None for all: of dense rows, of few, or of most."""
+    """Return the columns that sparse rows use;
+    None for all: of dense rows, of few, or of most.
+    """
     width = X.shape[1]
-    if not is_sparse(X) or X.nnz == 0 or width <= _FEW:
+    if not is_sparse(X) or X.nnz == 0 or width <= _FEW_COLUMNS:
         return None
     if X.nnz < width:
         used = np.unique(X.indices)
@@ -95,12 +108,14 @@ def used_columns(X: Matrix) -> Columns | None:
 
 
 def with_all_columns(holder: Any, columns: Columns) -> Any:
-    """Return a copy of what a model holds, for rows that use other columns: of these it has zeros.
+    """Return a copy of what a model holds, for rows that use other columns:
+    of these it has zeros.
 
     Parameters
     ----------
     holder : object
-        Its class declares arrays with an axis "d", and the number of columns (`engine.described`).
+        Its class declares arrays with an axis "d", and the number of columns
+        (`engine.described`).
     columns : Columns
     """
     changed = {
@@ -109,8 +124,10 @@ def with_all_columns(holder: Any, columns: Columns) -> Any:
         if name in vars(holder)
     }
     if is_dataclass(holder) and not isinstance(holder, type):
-        own = {field.name for field in fields(holder)}
-        return replace(holder, **{name: changed[name] for name in own & changed.keys()})
+        own_fields = {field.name for field in fields(holder)}
+        return replace(
+            holder, **{name: changed[name] for name in own_fields & changed.keys()}
+        )
     other = copy(holder)
     vars(other).update(changed)
     return other
@@ -131,10 +148,11 @@ def _of_all(value: Any, hint: Any, columns: Columns) -> Any:
 
 
 def knows_columns(coding: Any) -> bool:
-    """Tell whether a coding, of a parameter, can do with the columns used, and with all later.
+    """Tell whether a coding, of a parameter,
+    can do with the columns used, and with all later.
 
-    So can those to which all anchors are as much further away by what a row has in others, where
-    they are given no points.
+    So can those to which all anchors are as much further away by what a row has in
+    others, where they are given no points.
     """
     parts = [coding]
     if isinstance(coding, BaseEstimator):
@@ -146,6 +164,8 @@ def knows_columns(coding: Any) -> bool:
 
 
 def has_frozen(coding: Any) -> bool:
-    """Tell whether a coding, or a step inside it, is frozen: it was fitted on rows as given."""
+    """Tell whether a coding, or a step inside it, is frozen:
+    it was fitted on rows as given.
+    """
     inside = coding.get_params().values() if hasattr(coding, "get_params") else ()
     return any(isinstance(one, FrozenEstimator) for one in (coding, *inside))

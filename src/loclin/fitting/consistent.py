@@ -17,10 +17,12 @@ from loclin.portable.checks import check_terms
 
 
 def check_consistent(model: object) -> None:
-    """Raise where an estimator of loclin, the model or one inside it, does not fit together.
+    """Raise where an estimator of loclin,
+    the model or one inside it, does not fit together.
 
-    Its parameters are valid; its attributes, and what streams and warm starts keep, are what the
-    classes declare (`engine.described`); and what it predicts by are words that fit together.
+    Its parameters are valid; its attributes, and what streams and warm starts keep, are
+    what the classes declare (`engine.described`); and what it predicts by are words that
+    fit together.
 
     Parameters
     ----------
@@ -41,7 +43,9 @@ def check_consistent(model: object) -> None:
 
 
 def _check_words(estimator: Any) -> None:
-    """Raise where what a fitted classifier predicts by does not fit together, or is not there."""
+    """Raise where what a fitted classifier predicts by does
+    not fit together, or is not there.
+    """
     if not (hasattr(estimator, "_terms") and hasattr(estimator, "intercept_")):
         return
     try:

@@ -15,11 +15,11 @@ _VIEWS = Views(coding=None, linear=True)
 
 
 def learning_fit(
-    recipe: Recipe, coder: LearnedOutputs, some: Rows, rows: Rows, rng: np.random.Generator,
+    recipe: Recipe, coder: LearnedOutputs, sample: Rows, rows: Rows, rng: np.random.Generator,
     intercepts: Intercepts, before: Before | None,
 ) -> SGDFit:  # fmt: skip
     """Return the descent over the rows, some of which tell its strength and steps."""
-    solver = _descent(recipe, coder, some, len(rows.y), intercepts, before)
+    solver = _descent(recipe, coder, sample, len(rows.y), intercepts, before)
     return SGDFit(solver, recipe.rounds(rows, rng, before), _VIEWS, rng)
 
 
@@ -38,16 +38,16 @@ def learning_stream(
 
 
 def _descent(
-    recipe: Recipe, coder: LearnedOutputs, some: Rows, n_samples: int, intercepts: Intercepts,
+    recipe: Recipe, coder: LearnedOutputs, sample: Rows, n_samples: int, intercepts: Intercepts,
     before: Before | None,
 ) -> SGD:  # fmt: skip
     """Return the solver at its start, or where the fit before ended."""
-    codes = coder.codes(some.X)
-    norm2 = mean_squared_feature_norm(some.X, codes, intercepts.local)
+    codes = coder.codes(sample.X)
+    norm2 = mean_squared_feature_norm(sample.X, codes, intercepts.local)
     alpha = recipe.strength(norm2, n_samples)
     coder.decay = coder.penalty * alpha
     settings = recipe.settings(alpha, n_samples, intercepts)
-    solver = SGD(some.X, recipe.n_scorers, codes.shape[1], settings, coder)
+    solver = SGD(sample.X, recipe.n_scorers, codes.shape[1], settings, coder)
     solver.count_steps(norm2, recipe.eta0)
     if before is not None:
         learned = before.learned

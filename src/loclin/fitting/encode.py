@@ -1,4 +1,6 @@
-"""How classifiers use codings: fit one, and write codes in the forms that procedures take."""
+"""How classifiers use codings:
+fit one, and write codes in the forms that procedures take.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,12 @@ def fitted_coding(coding: Any, X: Matrix, y: Labels, rng: np.random.Generator) -
     given, coding = coding, clone(coding)
     if coding is not given:  # a frozen one is itself
         parameters = sorted(coding.get_params().items())
-        unseeded = [k for k, v in parameters if v is None and k.split("__")[-1] == "random_state"]
+        unseeded = [
+            k for k, v in parameters if v is None and k.split("__")[-1] == "random_state"
+        ]
         coding.set_params(**{name: int(rng.integers(2**31 - 1)) for name in unseeded})
-    with config_context(transform_output="default"):  # a data frame cannot hold sparse codes
+    # A data frame cannot hold sparse codes.
+    with config_context(transform_output="default"):
         coding.fit(X, y)
     width = getattr(coding, "n_features_in_", X.shape[1])
     if width != X.shape[1]:
@@ -57,7 +62,8 @@ def fitted_coding(coding: Any, X: Matrix, y: Labels, rng: np.random.Generator) -
 
 
 def seen_by(coding: Any, seen: Callable[[Floats], Floats]) -> Any:
-    """Return the coding with anchors that it, or a coding inside it, is given as models see them.
+    """Return the coding with anchors that it,
+    or a coding inside it, is given as models see them.
 
     Parameters
     ----------
@@ -88,7 +94,9 @@ def belongs_to_classes(coding: Any) -> bool:
 
 
 def encode(coding: Any, X: Matrix) -> Any:
-    """Codes of the rows: CSR (n, m), or dense (n, m) where few are zero, or (n, s, m) by class."""
+    """Codes of the rows: CSR (n, m),
+    or dense (n, m) where few are zero, or (n, s, m) by class.
+    """
     return in_best_form(codes_by(coder_of(coding), X), X)
 
 
@@ -96,10 +104,10 @@ def encode(coding: Any, X: Matrix) -> Any:
 def transformed(coder: Transformed, X: Matrix) -> Any:
     """Codes of rows by a transformer of others, or by one that has no words."""
     coding = coder.transformer
-    # X was checked before, and a data frame cannot hold sparse codes
+    # X was checked before, and data frames cannot hold sparse codes.
     settings = config_context(assume_finite=True, transform_output="default")
     with warnings.catch_warnings(), settings:
-        # a coding that was fitted on a data frame gets its rows without the names
+        # A coding that was fitted on a data frame gets its rows without the names.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         if belongs_to_classes(coding):
             return coding.transform_by_class(X).astype(X.dtype, copy=False)
@@ -137,7 +145,9 @@ class Views:
         if self.multiplier <= 0:
             return f"multiplier is {self.multiplier}, but should be positive"
         sees = sizes.get("d") if self.linear else 1
-        return None if sizes.get("p", sees) == sees else "linear is not what the models are"
+        return (
+            None if sizes.get("p", sees) == sees else "linear is not what the models are"
+        )
 
     def of_models(self, X: Matrix) -> Any:
         """Rows as the models see them."""

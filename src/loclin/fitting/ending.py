@@ -1,4 +1,6 @@
-"""How far a running fit has come, when it has come far enough, and what is said of its end."""
+"""How far a running fit has come,
+when it has come far enough, and what is said of its end.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,14 @@ from loclin.engine.warned import warn
 from loclin.fitting.recipe import Recipe
 from loclin.fitting.targets import share_right
 
-_MAY_BE_INFINITE = {"dual_gap", "p"}  # of what is learned
+_MAY_BE_INFINITE = {"dual_gap", "p"}  # all else that is learned is finite
 
 
 @dataclass
 class Plateau:
-    """A value that is to fall, by `tol` and by a share, and the iterations since it last did."""
+    """A value that is to fall, by `tol` and by a share,
+    and the iterations since it last did.
+    """
 
     tol: float
     patience: int
@@ -31,19 +35,25 @@ class Plateau:
     waited: int = 0
 
     def reached(self, value: float) -> bool:
-        """Tell whether the value has not fallen so far for `patience` iterations in a row."""
+        """Tell whether the value has not fallen so far for
+        `patience` iterations in a row.
+        """
         fell = value < min(self.best - self.tol, self.best * (1 - self.share))
         self.waited = 0 if fell else self.waited + 1
         self.best = min(self.best, value)
         return self.waited >= self.patience
 
     def replay(self, values: Sequence[float]) -> int:
-        """Take the values of a fit that goes on; return how many it took to the plateau, or 0."""
+        """Take the values of a fit that goes on;
+        return how many it took to the plateau, or 0.
+        """
         return next((n for n, value in enumerate(values, 1) if self.reached(value)), 0)
 
 
 def plateau_of(recipe: Recipe, n_samples: int) -> tuple[Plateau, int]:
-    """Return the plateau that ends a fit to so many rows, and the iterations averaged after it."""
+    """Return the plateau that ends a fit to so many rows,
+    and the iterations averaged after it.
+    """
     plateau, average = Plateau(recipe.tol, recipe.n_iter_no_change), recipe.average
     if not recipe.takes_rounds(n_samples):
         return plateau, average
@@ -57,10 +67,11 @@ def plateau_of(recipe: Recipe, n_samples: int) -> tuple[Plateau, int]:
 
 @dataclass
 class Watch:
-    """What watches a fit: objectives and held-out accuracies, and the last iteration by them.
+    """What watches a fit: objectives and held-out accuracies,
+    and the last iteration by them.
 
-    A fit ends by its duality gap where it knows one; else at a plateau, after which some more
-    iterations are averaged; and at the most iterations in any case.
+    A fit ends by its duality gap where it knows one; else at a plateau, after which some
+    more iterations are averaged; and at the most iterations in any case.
 
     Parameters
     ----------
@@ -120,7 +131,11 @@ class Watch:
         if gap is None:
             if not self.stopping and (stop or self.plateau.reached(watched)):
                 self.stopping, self.last = True, min(recipe.max_iter, n + self.average)
-        elif stop or gap <= recipe.tol or (self.accuracies and self.plateau.reached(watched)):
+        elif (
+            stop
+            or gap <= recipe.tol
+            or (self.accuracies and self.plateau.reached(watched))
+        ):
             self.stopping, self.last = True, n
 
 
@@ -132,8 +147,14 @@ def accuracy_of(recipe: Recipe, learned: Predictor, rows: Rows) -> float:
 
 
 def warn_of_end(recipe: Recipe, gap: float | None) -> None:
-    """Warn that all iterations were done before the duality gap, or a plateau, was reached."""
-    end, tol, is_raw = f"max_iter={recipe.max_iter} iterations", recipe.tol, recipe.features.is_raw
+    """Warn that all iterations were done before the duality gap,
+    or a plateau, was reached.
+    """
+    end, tol, is_raw = (
+        f"max_iter={recipe.max_iter} iterations",
+        recipe.tol,
+        recipe.features.is_raw,
+    )
     if gap is None:
         watched = "held-out accuracy" if recipe.early_stopping else "objective"
         told = (
@@ -152,14 +173,20 @@ def warn_of_end(recipe: Recipe, gap: float | None) -> None:
 
 def check_learned(recipe: Recipe, learned: Predictor, objective: float) -> None:
     """Raise where something that was learned is not finite."""
-    values = [value for name, value in vars(learned).items() if name not in _MAY_BE_INFINITE]
+    values = [
+        value for name, value in vars(learned).items() if name not in _MAY_BE_INFINITE
+    ]
     arrays = [value.data if is_sparse(value) else value for value in [*values, objective]]
     numbers = [np.asarray(one) for one in arrays if isinstance(one, float | np.ndarray)]
     if not all(np.isfinite(one).all() for one in numbers if one.dtype.kind == "f"):
         given = {name: getattr(recipe, name) for name in sorted(recipe.parameters())}
-        floats = [(name, value) for name, value in given.items() if isinstance(value, float)]
+        floats = [
+            (name, value) for name, value in given.items() if isinstance(value, float)
+        ]
         odd = [f"{k}={v:g}" for k, v in floats if 1e30 < v < np.inf or 0 < v < 1e-30]
         cure = f"take {' and '.join(odd)} nearer to 1." if odd else "raise alpha."
         if recipe.features.is_raw:
             cure = f"scale the features first, for example by standardize=True, or {cure}"
-        raise ValueError(f"Training overflowed: some weights are no longer finite; {cure}")
+        raise ValueError(
+            f"Training overflowed: some weights are no longer finite; {cure}"
+        )

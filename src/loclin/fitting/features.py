@@ -1,8 +1,9 @@
 """Features as a model sees them: centred, and in units of their spread.
 
-Steps, penalties and distances take features to be of one size, about zero. So a fit centres them
-and divides them by their standard deviations, as a `StandardScaler` in front would, and so do
-predictions. What a user reads of a model is of the features as they were given.
+Steps, penalties and distances take features to be of one size, about zero. So a fit
+centres them and divides them by their standard deviations, as a `StandardScaler` in front
+would, and so do predictions. What a user reads of a model is of the features as they were
+given.
 """
 
 from __future__ import annotations
@@ -27,16 +28,17 @@ from loclin.portable.checks import check_pieces
 from loclin.portable.reader import without_pieces
 from loclin.portable.words import Pieces, Term
 
-_CHUNK = 2**18  # numbers whose moments are taken at once
-_LOOKED_AT = 1000  # rows, for values that are too far away
-_LEVELS = 10  # that half of the values can be told apart by, at least
-_LARGEST_WEIGHT = 1e8  # that the type takes of features as they are given
-_ROUNDING = 1e-5  # that rows of unit length may have
+_CHUNK = 2**18  # moments are taken of so many numbers at once
+_LOOKED_AT = 1000  # so many rows are looked at for values that are too far away
+_LEVELS = 10  # half of the values must have at least so many levels
+_LARGEST_WEIGHT = 1e8  # the type must hold such weights of features as they are given
+_ROUNDING = 1e-5  # rows of unit length may be off by so much
 
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """The map of rows ``x' = (x - centre) / scale``, and the way back for what is learned.
+    """The map of rows ``x' = (x - centre) / scale``,
+    and the way back for what is learned.
 
     Of d features that the model sees: those of the rows, and their pieces.
 
@@ -62,7 +64,9 @@ class FeatureMap:
             check_pieces(self.pieces, sizes.get("f", 0))
         if self.scale is None:
             return None if self.centre is None else "there is a centre, but no scale"
-        return None if (self.scale > 0).all() else "scale has numbers that are not positive"
+        return (
+            None if (self.scale > 0).all() else "scale has numbers that are not positive"
+        )
 
     @property
     def is_raw(self) -> bool:
@@ -79,7 +83,9 @@ class FeatureMap:
         return is_same(vars(self), vars(other))
 
     def of_matrix(self, X: Matrix) -> Any:
-        """Return the rows as the model sees them: the mean comes first, where it is large."""
+        """Return the rows as the model sees them:
+        the mean comes first, where it is large.
+        """
         if self.columns is not None:
             X = self.columns.of_matrix(X)
         of_dense = self.centre is not None or self.pieces is not None
@@ -100,7 +106,9 @@ class FeatureMap:
         return scaled
 
     def of_points(self, points: Any) -> Floats:
-        """Return points like rows as the model sees them; what takes others says what is wrong."""
+        """Return points like rows as the model sees them;
+        what takes others says what is wrong.
+        """
         points = points.toarray() if is_sparse(points) else np.asarray(points)
         if self.pieces is None:
             fits = self.scale is not None and points.shape[-1:] == self.scale.shape
@@ -109,14 +117,20 @@ class FeatureMap:
         n_features = None if self.scale is None else len(self.scale) - self.n_pieces
         width = points.shape[1] if points.ndim == 2 else -1
         fits = width == n_features if n_features else width >= least
-        return np.asarray(self.of_matrix(points.astype(self.pieces.low.dtype))) if fits else points
+        return (
+            np.asarray(self.of_matrix(points.astype(self.pieces.low.dtype)))
+            if fits
+            else points
+        )
 
     def of_rows(self, rows: Rows) -> Rows:
         """Return training rows as the model sees them."""
         return rows._replace(X=self.of_matrix(rows.X))
 
     def back(self, value: Any, power: int) -> Any:
-        """Return a field of a fitted model, of that power (`FittedModel.units`), of the rows."""
+        """Return a field of a fitted model,
+        of that power (`FittedModel.units`), of the rows.
+        """
         if abs(power) > 1:
             return value
         if self.scale is not None and any(np.asarray(value).strides):
@@ -126,7 +140,8 @@ class FeatureMap:
         return value if self.columns is None else self.columns.to_all(value)
 
     def constants(self, constants: Floats, coef: Floats) -> Floats:
-        """Return constants of linear functions of the rows, in float64, as they take in the means.
+        """Return constants of linear functions of the rows,
+        in float64, as they take in the means.
 
         Parameters
         ----------
@@ -139,8 +154,11 @@ class FeatureMap:
             return constants
         return np.asarray(constants - coef @ self.centre.astype(np.float64))
 
-    def at_rows(self, coef: Floats, constants: Floats, X: Matrix) -> tuple[Floats, Floats]:
-        """Return linear functions of rows and their pieces as those of the rows, each at its row.
+    def at_rows(
+        self, coef: Floats, constants: Floats, X: Matrix
+    ) -> tuple[Floats, Floats]:
+        """Return linear functions of rows and their pieces as
+        those of the rows, each at its row.
 
         Parameters
         ----------
@@ -153,14 +171,18 @@ class FeatureMap:
         rows = np.asarray(X.toarray() if is_sparse(X) else X, np.float64)
         folded, added = without_pieces(coef, rows, self.pieces)
         rounded = folded.astype(coef.dtype)
-        # what rounding takes from the slopes at a row, its constant has
+        # What rounding takes from the slopes at a row, its constant has.
         lost = np.einsum("n...d,nd->n...", folded - rounded, rows)
         return rounded, np.asarray(constants + added + lost)
 
     def in_front(self, term: Term) -> Term:
-        """Return what a term of rows as the model sees them computes of rows as they are given."""
+        """Return what a term of rows as the model sees them
+        computes of rows as they are given.
+        """
         used = None if self.columns is None else self.columns.used
-        return replace(term, centre=self.centre, scale=self.scale, columns=used, pieces=self.pieces)
+        return replace(
+            term, centre=self.centre, scale=self.scale, columns=used, pieces=self.pieces
+        )
 
     def with_all_columns(self) -> FeatureMap:
         """Return the map of all columns: those not used before keep their unit."""
@@ -169,7 +191,9 @@ class FeatureMap:
         return FeatureMap(scale=self.columns.to_all(self.scale, fill=1.0))
 
     def change_to(self, other: FeatureMap) -> Change:
-        """Return the change from what is learned of rows under this map to rows under another."""
+        """Return the change from what is learned of rows under
+        this map to rows under another.
+        """
         assert self.scale is not None
         assert other.scale is not None
         scale, origin = other.scale / self.scale, np.zeros_like(self.scale)
@@ -211,14 +235,16 @@ class Moments(NamedTuple):
 
     def after(self, rows: Rows) -> Moments:
         """Return the moments with some more rows."""
-        found = self
+        moments = self
         step = rows.X.shape[0] if is_sparse(rows.X) else max(1, _CHUNK // rows.X.shape[1])
         for first in range(0, len(rows.y), step):
             part = slice(first, first + step)
             weights = rows.weights[part].astype(np.float64)
             weight = float(weights.sum())
-            found = found._with(*_moments_of(rows.X[part], weights / weight), len(weights), weight)
-        return found
+            moments = moments._with(
+                *_moments_of(rows.X[part], weights / weight), len(weights), weight
+            )
+        return moments
 
     def _with(self, mean: Floats, spread: Floats, n_rows: int, weight: float) -> Moments:
         """Take in the moments of other rows (Chan, Golub and LeVeque, 1979)."""
@@ -233,16 +259,20 @@ class Moments(NamedTuple):
         )
 
     def map_for(self, dtype: DTypeLike, *, centred: bool) -> FeatureMap:
-        """Return the map by these moments, in that type; constant columns keep their unit."""
+        """Return the map by these moments, in that type;
+        constant columns keep their unit.
+        """
         rounding = (10 + self.n_rows) * np.finfo(np.float64).eps
         scale = np.where(self.spread > rounding * np.abs(self.mean), self.spread, 1.0)
         scale = scale.astype(dtype)
-        scale[scale < _LARGEST_WEIGHT / np.finfo(dtype).max] = 1.0  # the rows are said to be small
+        # The rows are said to be small.
+        scale[scale < _LARGEST_WEIGHT / np.finfo(dtype).max] = 1.0
         return FeatureMap(self.mean.astype(dtype) if centred else None, scale)
 
 
 class StreamedMoments(NamedTuple):
-    """The map of a stream's features moves to the moments of its rows when these have doubled.
+    """The map of a stream's features moves to the moments of
+    its rows when these have doubled.
 
     Parameters
     ----------
@@ -273,19 +303,22 @@ def no_moments(n_features: int) -> Moments:
 def standardized(
     rows: Rows, columns: Columns | None = None, pieces: Pieces | None = None
 ) -> FeatureMap:
-    """Return the map that standardizes these columns and pieces of rows, by the rows' weights."""
+    """Return the map that standardizes these columns and pieces of rows,
+    by the rows' weights.
+    """
     rows = FeatureMap(columns=columns, pieces=pieces).of_rows(rows)
     moments = moments_of(rows)
     if moments is None:
         return FeatureMap(columns=columns)
-    found = map_by(moments, rows.X)
+    new_map = map_by(moments, rows.X)
     if pieces is None:
-        _warn_of_far_values(rows.X, found)
-    return replace(found, columns=columns, pieces=pieces)
+        _warn_of_far_values(rows.X, new_map)
+    return replace(new_map, columns=columns, pieces=pieces)
 
 
 def _warn_of_far_values(X: Matrix, seen: FeatureMap) -> None:
-    """Warn where values of a feature are so far away that the others are all one to rounding.
+    """Warn where values of a feature are so far away that the
+    others are all one to rounding.
 
     Parameters
     ----------
@@ -314,8 +347,8 @@ def _warn_of_far_values(X: Matrix, seen: FeatureMap) -> None:
 def moments_of(rows: Rows) -> Moments | None:
     """Return the moments by which rows are standardized; None where they should not be.
 
-    Sparse rows of unit length stay as they are: so are vectors of texts, whose rare words would
-    count too much (docs/notes/units.md).
+    Sparse rows of unit length stay as they are: so are vectors of texts, whose rare words
+    would count too much (docs/notes/units.md).
     """
     if is_sparse(rows.X) and _of_unit_length(rows.X):
         return None
@@ -337,7 +370,8 @@ def _of_unit_length(X: Matrix) -> bool:
 
 def _moments_of(X: Matrix, shares: Floats) -> tuple[Floats, Floats]:
     """Return means and standard deviations of rows, whose weights sum to one."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what is too large, is said of the rows
+    # What is too large is said of the rows.
+    with np.errstate(over="ignore", invalid="ignore"):
         return _of_sparse(X, shares) if is_sparse(X) else _of_dense(X, shares)
 
 

@@ -1,10 +1,12 @@
-"""Rows seen through a linear map while a model learns from them: multiplied, or in a metric.
+"""Rows seen through a linear map while a model learns from them:
+multiplied, or in a metric.
 
-The intercepts of local models are weights of a feature that is always 1. Beside it features much
-smaller count for nothing: their weights would have to be so large that the penalty forbids them;
-and beside features that are much larger it is not learned. Where the strength of the penalty is
-ours to choose, such features are multiplied. In a metric M, a model is that of the rows
-``M^(1/2) x`` (`fitting.metric`). Either way the model is folded back: it is one of the rows given.
+The intercepts of local models are weights of a feature that is always 1. Beside it
+features much smaller count for nothing: their weights would have to be so large that the
+penalty forbids them; and beside features that are much larger it is not learned. Where
+the strength of the penalty is ours to choose, such features are multiplied. In a metric
+M, a model is that of the rows ``M^(1/2) x`` (`fitting.metric`). Either way the model is
+folded back: it is one of the rows given.
 """
 
 from __future__ import annotations
@@ -18,14 +20,17 @@ from loclin.engine.data import Floats, Matrix, Rows, mean_squared_norm
 from loclin.engine.prediction import in_metric
 from loclin.engine.shapes import Shape
 
-# Rows with a mean squared norm between these are learned from as they are: those of unit norm are,
-# and pixels from 0 to 255.
+# Rows with a mean squared norm between these are learned from as they are: those of unit
+# norm are, and pixels from 0 to 255.
 _SMALL, _LARGE = 0.25, 1e12
-LEAST = 1e-2  # root of a metric, in its largest: it must be invertible in single precision
+# The least root of a metric, in units of its largest: it must be invertible in single
+# precision.
+LEAST = 1e-2
 
 
 def multiplier_of(X: Matrix, largest: float) -> float:
-    """Return the power of two that gives rows a mean squared norm near 1; 1 where none is needed.
+    """Return the power of two that gives rows a mean squared norm near 1;
+    1 where none is needed.
 
     Parameters
     ----------
@@ -48,11 +53,12 @@ def least_of(root: Floats) -> float:
 
 
 class LinearMap(NamedTuple):
-    """The map of rows ``x' = multiplier root x``, and the way back for what is learned from them.
+    """The map of rows ``x' = multiplier root x``,
+    and the way back for what is learned from them.
 
     A field of a fitted model changes by a power of the map, as `FittedModel.units` tells:
-    coefficients by 1, points by -1. What belongs to squared distances (2) is of those in the
-    metric.
+    coefficients by 1, points by -1. What belongs to squared distances (2) is of those in
+    the metric.
 
     Parameters
     ----------

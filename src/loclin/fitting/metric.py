@@ -1,8 +1,9 @@
 """Features weighed by what the model uses: a metric that is learned from its gradients.
 
-A model is fitted in short, the outer products of its gradients are averaged over the rows (AGOP,
-Radhakrishnan et al., 2024), and their square root is the metric M of the next fit, whose rows are
-``M^(1/2) x``: in distances to anchors, and in the penalty, features count as they were used.
+A model is fitted in short, the outer products of its gradients are averaged over the rows
+(AGOP, Radhakrishnan et al., 2024), and their square root is the metric M of the next fit,
+whose rows are ``M^(1/2) x``: in distances to anchors, and in the penalty, features count
+as they were used.
 """
 
 from __future__ import annotations
@@ -33,13 +34,18 @@ from loclin.fitting.trials import decisions_of, short_fit
 
 ROUNDS = 4
 _WHOLE_ROUNDS = 2
-MOST_ROWS = 4000  # that short fits learn from, and as many that tell whether it was worth it
-MOST_CHOSEN_FOR = 64_000  # rows of "auto", where codes are learned: more see what 4,000 do not
-MOST_FEATURES = 2000  # of a whole metric, the time of which grows with their cube, and of "auto"
-_GRADIENT_ROWS = 2000  # whose gradients are looked at
-_MOST_CODES = 4000  # of a row, whose moments are taken: of more, gradients are formed row by row
-_STRONGER = 4.0  # penalty of the short fits
-_POWER = 0.25  # of the AGOP: the metric is its square root
+# Short fits learn from so many rows; as many tell whether the metric was worth it.
+MOST_ROWS = 4000
+# Where codes are learned, "auto" takes no metric of more rows, which see what 4,000 do
+# not.
+MOST_CHOSEN_FOR = 64_000
+# A whole metric, and "auto", takes no more features: the time grows with their cube.
+MOST_FEATURES = 2000
+_GRADIENT_ROWS = 2000  # the metric looks at the gradients of so many rows
+# Moments are taken where a row has no more codes; else gradients are formed row by row.
+_MOST_CODES = 4000
+_STRONGER = 4.0  # short fits multiply the penalty by this
+_POWER = 0.25  # the root of the metric is this power of the AGOP
 Parts: TypeAlias = list[tuple[Rows, Rows]]  # to learn from, and held out
 
 
@@ -67,10 +73,10 @@ def code_moments(codes: Any, weights: Floats) -> Floats:
 def gradient_products(moments: Floats, coef: Floats, *, whole: bool) -> Floats:
     """Mean over the rows of the outer products of the scores' gradients (AGOP).
 
-    The gradient of score y at row i is ``g_iy = sum_j code_iyj w_yj``; of several scores, that
-    less the mean over the scores counts, as what all have in common tells no class. The mean of
-    ``sum_y g_iy g_iy'`` is then ``W' S W`` with second moments S of the codes, so that no gradient
-    is formed.
+    The gradient of score y at row i is ``g_iy = sum_j code_iyj w_yj``; of several scores,
+    that less the mean over the scores counts, as what all have in common tells no class.
+    The mean of ``sum_y g_iy g_iy'`` is then ``W' S W`` with second moments S of the
+    codes, so that no gradient is formed.
 
     Parameters
     ----------
@@ -93,12 +99,17 @@ def gradient_products(moments: Floats, coef: Floats, *, whole: bool) -> Floats:
     products = np.zeros((d, d) if whole else d)
     for of_scorer in blocks:
         W = (of_scorer - mean).astype(np.float64)
-        products += W.T @ (moments @ W) if whole else np.einsum("md,md->d", W, moments @ W)
+        products += (
+            W.T @ (moments @ W) if whole else np.einsum("md,md->d", W, moments @ W)
+        )
     return products
 
 
-def products_by_row(codes: Floats, weights: Floats, coef: Floats, *, whole: bool) -> Floats:
-    """Return what `gradient_products` gives of these codes' moments, a row's gradients at a time.
+def products_by_row(
+    codes: Floats, weights: Floats, coef: Floats, *, whole: bool
+) -> Floats:
+    """Return what `gradient_products` gives of these codes' moments,
+    a row's gradients at a time.
 
     Moments of all pairs of codes are too many where classes are.
 
@@ -113,19 +124,23 @@ def products_by_row(codes: Floats, weights: Floats, coef: Floats, *, whole: bool
     d = coef.shape[-1]
     products = np.zeros((d, d) if whole else d)
     by = "sm,smd->sd" if codes.ndim == 3 else "m,smd->sd"
-    for of_row, weight in zip(codes, weights / weights.sum(dtype=np.float64), strict=True):
+    for of_row, weight in zip(
+        codes, weights / weights.sum(dtype=np.float64), strict=True
+    ):
         gradients = np.einsum(by, of_row, coef).astype(np.float64)
         if len(gradients) > 1:
             gradients -= gradients.mean(axis=0)
-        products += weight * (gradients.T @ gradients if whole else (gradients**2).sum(axis=0))
+        products += weight * (
+            gradients.T @ gradients if whole else (gradients**2).sum(axis=0)
+        )
     return products
 
 
 def root_of(products: Floats, X: Matrix, rank: int | None = None) -> Floats | None:
     """Return the root of the metric by these products; None where gradients tell none.
 
-    It leaves the rows the mean squared norm that they have, so that steps, the bandwidth and the
-    rule for alpha stay what they are.
+    It leaves the rows the mean squared norm that they have, so that steps, the bandwidth
+    and the rule for alpha stay what they are.
 
     Parameters
     ----------
@@ -152,18 +167,21 @@ def root_of(products: Floats, X: Matrix, rank: int | None = None) -> Floats | No
 
 def products_of(known: Known, learned: Any, rows: Rows, *, whole: bool) -> Floats:
     """Return the products of a fit's gradients at some of the rows, with a trace of 1."""
-    some = slice(None, None, -(-len(rows.y) // _GRADIENT_ROWS))
-    codes, weights = codes_of(learned.term(known.root), rows.X[some]), rows.weights[some]
+    sample = slice(None, None, -(-len(rows.y) // _GRADIENT_ROWS))
+    codes = codes_of(learned.term(known.root), rows.X[sample])
+    weights = rows.weights[sample]
     if not is_sparse(codes) and np.prod(codes.shape[1:]) > _MOST_CODES:
-        found = products_by_row(codes, weights, learned.local_coef, whole=whole)
+        products = products_by_row(codes, weights, learned.local_coef, whole=whole)
     else:
         moments = code_moments(codes, weights)
-        found = gradient_products(moments, learned.local_coef, whole=whole)
-    trace = found.trace() if whole else found.sum()
-    return found / trace if trace > 0 else found
+        products = gradient_products(moments, learned.local_coef, whole=whole)
+    trace = products.trace() if whole else products.sum()
+    return products / trace if trace > 0 else products
 
 
-def refit(recipe: Recipe, rows: Rows, root: Floats | None, n_iterations: int) -> Predictor:
+def refit(
+    recipe: Recipe, rows: Rows, root: Floats | None, n_iterations: int
+) -> Predictor:
     """Return a short fit in a metric."""
     with np.errstate(all="ignore"):  # a thread of its own has its own
         return short_fit(replace(recipe, root=root), rows, n_iterations)
@@ -185,12 +203,12 @@ def learned_root(recipe: Recipe, rows: Rows, n_iterations: int) -> Floats | None
     whole, rank = is_whole(metric), rank_of(metric)
     by_class = np.argsort(rows.y, kind="stable")[:: -(-len(rows.y) // MOST_ROWS)]
     first = np.unique(rows.y, return_index=True)[1]
-    some, root = part_of(rows, np.union1d(by_class, first)), None
+    sample, root = part_of(rows, np.union1d(by_class, first)), None
     rounds = _WHOLE_ROUNDS if metric == "full" else ROUNDS
     for left in reversed(range(rounds)):
-        fitted = refit(recipe, some, root, n_iterations)
-        products = products_of(replace(recipe, root=root), fitted, some, whole=whole)
-        root = root_of(products, some.X, None if left else rank)
+        fitted = refit(recipe, sample, root, n_iterations)
+        products = products_of(replace(recipe, root=root), fitted, sample, whole=whole)
+        root = root_of(products, sample.X, None if left else rank)
     return root
 
 
@@ -202,22 +220,27 @@ def splits(y: Labels, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.
     if n <= FEW_ROWS[1]:
         yield from StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(y, y)
         return
-    sizes = {"test_size": min(MOST_ROWS, n // FOLDS), "train_size": min(MOST_ROWS, n - n // FOLDS)}
+    sizes = {
+        "test_size": min(MOST_ROWS, n // FOLDS),
+        "train_size": min(MOST_ROWS, n - n // FOLDS),
+    }
     yield from StratifiedShuffleSplit(1, random_state=seed, **sizes).split(y, y)
 
 
 def chosen_root(recipe: Recipe, rows: Rows, n_iterations: int) -> Floats | None:
-    """Return the root of the diagonal metric, the mean of all folds; None for the plain one.
+    """Return the root of the diagonal metric, the mean of all folds;
+    None for the plain one.
 
-    Rounds go on while the log loss of the rows held out falls; errors tell less of so few rows.
+    Rounds go on while the log loss of the rows held out falls; errors tell less of so few
+    rows.
     """
-    found = list(splits(rows.y, recipe.seed))
-    if not found:
+    folds = list(splits(rows.y, recipe.seed))
+    if not folds:
         return None
     n_classes = len(recipe.classes)
     parts = [
-        (part_of(rows, train), part_of(rows, few_of(test, n_classes, len(found))))
-        for train, test in found
+        (part_of(rows, train), part_of(rows, few_of(test, n_classes, len(folds))))
+        for train, test in folds
     ]
     roots: list[Floats | None] = [None] * len(parts)
     fitted = refits(recipe, parts, roots, n_iterations)
@@ -228,7 +251,8 @@ def chosen_root(recipe: Recipe, rows: Rows, n_iterations: int) -> Floats | None:
             for one, root, (learned, _) in zip(fitted, roots, parts, strict=True)
         ]
         roots = [
-            root_of(found, learned.X) for found, (learned, _) in zip(products, parts, strict=True)
+            root_of(of_fold, learned.X)
+            for of_fold, (learned, _) in zip(products, parts, strict=True)
         ]
         fitted = refits(recipe, parts, roots, n_iterations)
         loss = held_out_loss(recipe, fitted, parts, roots)
@@ -241,7 +265,9 @@ def chosen_root(recipe: Recipe, rows: Rows, n_iterations: int) -> Floats | None:
 def held_out_loss(
     known: Known, fitted: list[Predictor], parts: Parts, roots: Sequence[Floats | None]
 ) -> float:
-    """Return the log loss of the rows held out, at the temperature that suits all parts best."""
+    """Return the log loss of the rows held out,
+    at the temperature that suits all parts best.
+    """
     tested = [held_out for _, held_out in parts]
     decisions = [
         decisions_of(replace(known, root=root), one, rows.X)
@@ -256,7 +282,8 @@ def held_out_loss(
 
 
 class StreamedMetric(NamedTuple):
-    """The metric of a stream follows its gradients: it moves whenever the rows seen have doubled.
+    """The metric of a stream follows its gradients:
+    it moves whenever the rows seen have doubled.
 
     Parameters
     ----------
@@ -280,7 +307,9 @@ class StreamedMetric(NamedTuple):
         return self._replace(n_averaged=self.n_averaged + n, moments=moments)
 
     def root(self, metric: str | int, coef: Floats, X: Matrix) -> Floats | None:
-        """Return the root of the metric by the gradients so far; None where they tell none."""
+        """Return the root of the metric by the gradients so far;
+        None where they tell none.
+        """
         assert self.moments is not None
         products = gradient_products(self.moments, coef, whole=is_whole(metric))
         return root_of(products, X, rank_of(metric))

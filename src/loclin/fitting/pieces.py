@@ -1,4 +1,5 @@
-"""Features in pieces, beside the features: resolution along single ones where models are few.
+"""Features in pieces, beside the features:
+resolution along single ones where models are few.
 
 Between two knots a model is linear in the feature, so it stays one locally linear model.
 """
@@ -24,14 +25,17 @@ from loclin.fitting.rows import part_of
 from loclin.portable.words import Pieces
 
 N_PIECES = 8  # of a feature, where their number is not given (docs/notes/pieces.md)
-_ROWS = 20_000  # that tell knots
-_ULPS = 16  # of a feature's largest value, that a piece is wide at least
-_MOST_FEATURES = 128  # of "auto": pixels and embeddings gain little, and would cost much
-_MOST_NUMBERS = 2**25  # of rows with their pieces, at which "auto" looks
+_KNOT_ROWS = 20_000  # so many rows, at most, tell where knots are
+# A piece is at least so many units in the last place of the feature's largest value.
+_ULPS = 16
+# "auto" tries no more features: pixels and embeddings gain little, and would cost much.
+_MOST_FEATURES = 128
+_MOST_NUMBERS = 2**25  # "auto" looks at no larger rows with their pieces
 
 
 def pieces_of(rows: Rows, n_pieces: int) -> Pieces | None:
-    """Return pieces of features that hold as many rows each; None where no feature has any.
+    """Return pieces of features that hold as many rows each;
+    None where no feature has any.
 
     A feature of two values has none: it is linear as it is.
 
@@ -42,10 +46,11 @@ def pieces_of(rows: Rows, n_pieces: int) -> Pieces | None:
     n_pieces : int
         Of a feature, at most.
     """
-    n, some = len(rows.y), np.arange(len(rows.y))
-    if n > _ROWS:
-        some = np.random.default_rng(0).permutation(n)[:_ROWS]  # rows may be periodic
-    X, weights = rows.X[some], rows.weights[some].astype(np.float64)
+    n, sample = len(rows.y), np.arange(len(rows.y))
+    if n > _KNOT_ROWS:
+        # Rows may be periodic, so that a random sample tells more than every k-th.
+        sample = np.random.default_rng(0).permutation(n)[:_KNOT_ROWS]
+    X, weights = rows.X[sample], rows.weights[sample].astype(np.float64)
     knots = [_knots(X[:, f], weights, n_pieces) for f in range(X.shape[1])]
     counts = [len(of_one) - 1 if len(of_one) > 2 else 0 for of_one in knots]
     if not any(counts):
@@ -59,10 +64,11 @@ def pieces_of(rows: Rows, n_pieces: int) -> Pieces | None:
 
 
 def _knots(x: Floats, weights: NDArray[np.float64], n_pieces: int) -> Floats:
-    """Return quantiles of a feature, and an end on each side; none of a feature of two values.
+    """Return quantiles of a feature, and an end on each side;
+    none of a feature of two values.
 
-    They lie half-way between values that occur: on which side of a knot a row is, hangs on no
-    rounding.
+    They lie half-way between values that occur: on which side of a knot a row is, hangs
+    on no rounding.
     """
     values, places = np.unique(x, return_inverse=True)
     numbers = np.finfo(x.dtype)
@@ -102,11 +108,14 @@ def pieces_of_stream(recipe: Recipe, rows: Rows) -> Pieces | None:
 
 
 def _can_have(recipe: Recipe, rows: Rows) -> bool:
-    """Tell whether rows can have pieces: neither sparse ones, nor those that a coding knows."""
+    """Tell whether rows can have pieces:
+    neither sparse ones, nor those that a coding knows.
+    """
     if is_sparse(rows.X) or recipe.pieces is None:
         return False
     if recipe.pieces == "auto":
-        wide = rows.X.shape[1] > _MOST_FEATURES or is_whole(recipe.metric)  # a cube of the columns
+        # The time grows with the cube of the columns.
+        wide = rows.X.shape[1] > _MOST_FEATURES or is_whole(recipe.metric)
         if wide or not recipe.standardize:
             return False
     knows = has_frozen(recipe.coding_given)
@@ -132,15 +141,15 @@ def chosen_features(recipe: Recipe, rows: Rows) -> FeatureMap:
     if not _can_have(recipe, rows) or plain.columns is not None:
         return plain
     if not isinstance(recipe.pieces, str):
-        found = pieces_of(rows, int(recipe.pieces or 0))
-        return plain if found is None else _with(rows, found, plain)
+        candidate = pieces_of(rows, int(recipe.pieces or 0))
+        return plain if candidate is None else _with(rows, candidate, plain)
     parts = [] if rows.y.ndim == 2 else list(splits(rows.y, recipe.seed))
     if not parts or rows.X.size * (1 + N_PIECES) > _MOST_NUMBERS:
         return plain
-    found = pieces_of(rows, N_PIECES)
-    if found is None:
+    candidate = pieces_of(rows, N_PIECES)
+    if candidate is None:
         return plain
-    maps = [plain, _with(rows, found, plain)]
+    maps = [plain, _with(rows, candidate, plain)]
     losses = [_held_out_loss(replace(recipe, features=one), rows, parts) for one in maps]
     return maps[int(np.argmin(losses))]  # of equals, the first
 
@@ -149,15 +158,21 @@ def _with(rows: Rows, pieces: Pieces, plain: FeatureMap) -> FeatureMap:
     return FeatureMap(pieces=pieces) if plain.is_raw else standardized(rows, None, pieces)
 
 
-def _held_out_loss(recipe: Recipe, rows: Rows, found: list[Any]) -> float:
+def _held_out_loss(recipe: Recipe, rows: Rows, folds: list[Any]) -> float:
     """Return the held-out log loss of short fits to rows as the recipe's map shows them."""
     n_classes, seen = len(recipe.classes), recipe.features.of_rows
     parts = [
-        (seen(part_of(rows, train)), seen(part_of(rows, few_of(test, n_classes, len(found)))))
-        for train, test in found
+        (
+            seen(part_of(rows, train)),
+            seen(part_of(rows, few_of(test, n_classes, len(folds)))),
+        )
+        for train, test in folds
     ]
     trial = recipe.trial(parts[0][0])
-    tried, roots = replace(recipe, **trial.changes | stronger(recipe)), [None] * len(parts)
+    tried, roots = (
+        replace(recipe, **trial.changes | stronger(recipe)),
+        [None] * len(parts),
+    )
     with quiet(), np.errstate(all="ignore"), suppress(ValueError):  # the fit itself warns
         fitted = refits(tried, parts, roots, trial.n_learning)
         return held_out_loss(tried, fitted, parts, roots)

@@ -1,9 +1,10 @@
-"""Probabilities: the softmax of the scores over one temperature (one sigmoid a label for several).
+"""Probabilities: the softmax of the scores over one temperature
+(one sigmoid a label for several).
 
-``p_y(x) = (1 - e) exp(score_y(x) / T) / (sum of the same over the c classes) + e / c``, so that the
-label of greatest probability is the one predicted. T minimises the log loss of n rows that were not
-trained on, and e = 1 / (n + 2): they cannot tell that rows more rare than that, such as outliers
-far away from all others, are predicted well.
+``p_y(x) = (1 - e) exp(score_y(x) / T) / (sum of the same over the c classes) + e / c``,
+so that the label of greatest probability is the one predicted. T minimises the log loss
+of n rows that were not trained on, and e = 1 / (n + 2): they cannot tell that rows more
+rare than that, such as outliers far away from all others, are predicted well.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from loclin.fitting.recipe import Recipe
 from loclin.fitting.rows import near_one, part_of
 from loclin.fitting.trials import decisions_of, short_fit
 
-_FOLDS, _FEW_ROWS = 5, 2500  # every row is held out once, where rows are that few
-_HELD_OUT, _MOST_ROWS = 0.1, 50_000  # else so many of so many
-_MOST_SCORED = 500  # rows of a stream's call
-_MEMORY = 5000  # rows of a stream that the temperature remembers, about
+_FOLDS, _FEW_ROWS = 5, 2500  # where rows are that few, each is held out once
+_HELD_OUT, _MOST_ROWS = 0.1, 50_000  # else this part of so many rows is held out, once
+_MOST_SCORED = 500  # a stream scores no more rows of a call
+_ROWS_REMEMBERED = 5000  # the temperature remembers about so many rows of a stream
 MOST_SCORES = 2**21  # of rows held out, one for each class
-_TELLS_NOTHING = 100.0  # temperature, in the spread of the scores
-_STEPS, _NEAR = 20, 1e-2  # of Newton, at most; and the last one
-_COLDEST = 1e-300  # temperature; its inverse is the hottest
+_TELLS_NOTHING = 100.0  # at so many spreads of the scores, a temperature tells nothing
+_STEPS, _NEAR = 20, 1e-2  # Newton takes no more steps; one as short is the last
+_COLDEST = 1e-300  # the lowest temperature; its inverse is the highest
 
 
 class LogLoss(NamedTuple):
@@ -70,8 +71,12 @@ class LogLoss(NamedTuple):
 
     def slope(self, inverse: float) -> float:
         """Return the derivative; one label of n + 2 might be any, so that it has a zero."""
-        expected = np.einsum("nc,nc->n", softmax(inverse * self.scores, axis=1), self.scores)
-        return float(self.weights @ expected - self.weights @ self.others / (len(expected) + 2))
+        expected = np.einsum(
+            "nc,nc->n", softmax(inverse * self.scores, axis=1), self.scores
+        )
+        return float(
+            self.weights @ expected - self.weights @ self.others / (len(expected) + 2)
+        )
 
     def by_row(self, inverse: float) -> Floats:
         """Return the rows' shares of the log loss."""
@@ -88,7 +93,8 @@ class LogLoss(NamedTuple):
 def spread(decisions: Floats) -> float:
     """Mean size of the rows' decisions, about their mean over the classes.
 
-    Not the root of the mean square: a held-out row far from all others has scores of any size.
+    Not the root of the mean square: a held-out row far from all others has scores of any
+    size.
     """
     of_rows = decisions.astype(np.float64)
     power = math.frexp(float(np.abs(of_rows).max(initial=0.0)))[1]  # squares may overflow
@@ -99,12 +105,14 @@ def spread(decisions: Floats) -> float:
 
 def rescaled(temperature: Any, here: float, there: float) -> Any:
     """Return the temperature of scores of this spread, given that of others and theirs."""
-    found = temperature * (here / (there or 1.0) or 1.0)
-    return np.clip(found, _COLDEST, 1 / _COLDEST)
+    new_temperature = temperature * (here / (there or 1.0) or 1.0)
+    return np.clip(new_temperature, _COLDEST, 1 / _COLDEST)
 
 
 def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
-    """Return the temperature of least log loss; between 1/1000 and 1000 of the scores' spread."""
+    """Return the temperature of least log loss;
+    between 1/1000 and 1000 of the scores' spread.
+    """
     unit = spread(decisions)
     if not 0 < unit < math.inf:
         return 1.0
@@ -115,13 +123,16 @@ def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
     elif loss.slope(math.exp(high)) <= 0:
         log_inverse = high
     else:
-        found = root_scalar(lambda log: loss.slope(math.exp(log)), bracket=(low, high), xtol=1e-3)
-        log_inverse = found.root
+        result = root_scalar(
+            lambda log: loss.slope(math.exp(log)), bracket=(low, high), xtol=1e-3
+        )
+        log_inverse = result.root
     return float(rescaled(math.exp(-log_inverse), unit, 1.0))
 
 
 def log_losses(decisions: Floats, y: Labels, weights: Floats) -> Floats:
-    """Return the rows' shares of the log loss at the temperature that is best for all of them.
+    """Return the rows' shares of the log loss at the temperature
+    that is best for all of them.
 
     Infinite where decisions overflow.
     """
@@ -131,8 +142,12 @@ def log_losses(decisions: Floats, y: Labels, weights: Floats) -> Floats:
     return loss.by_row(1.0 / temperature_of(decisions, y, weights))
 
 
-def few_of(places: NDArray[np.intp], n_classes: int, n_parts: int = 1) -> NDArray[np.intp]:
-    """Return rows, or so many of them, at random, that the scores of all parts take little room."""
+def few_of(
+    places: NDArray[np.intp], n_classes: int, n_parts: int = 1
+) -> NDArray[np.intp]:
+    """Return rows, or so many of them, at random,
+    that the scores of all parts take little room.
+    """
     most = max(1, MOST_SCORES // (n_classes * n_parts))
     if len(places) <= most:
         return places
@@ -153,9 +168,9 @@ def held_out_temperature(
 ) -> tuple[Any, int]:
     """Return the temperature of a fit, and the number of rows that told it.
 
-    From rows that were watched; else from those that short fits of the same kind hold out. The
-    temperature is in proportion to the scores, and those of a short fit are smaller. Where a class
-    or a fold has too few rows, the rows of the fit itself must do.
+    From rows that were watched; else from those that short fits of the same kind hold
+    out. The temperature is in proportion to the scores, and those of a short fit are
+    smaller. Where a class or a fold has too few rows, the rows of the fit itself must do.
 
     Parameters
     ----------
@@ -171,15 +186,15 @@ def held_out_temperature(
     if watched is None:
         if len(rows.y) > _MOST_ROWS:
             rng = np.random.default_rng(recipe.seed)
-            some = rng.choice(len(rows.y), _MOST_ROWS, replace=False)
-            some.sort()
-            rows = Rows(rows.X[some], rows.y[some], rows.weights[some])
+            sample = rng.choice(len(rows.y), _MOST_ROWS, replace=False)
+            sample.sort()
+            rows = Rows(rows.X[sample], rows.y[sample], rows.weights[sample])
         with quiet(), suppress(ValueError):  # the fit itself has warned
             test, decisions = _held_out(recipe, learned, rows)
     if not len(test) or not np.isfinite(decisions).all():
         told = rows if watched is None else watched
-        some = few_of(np.arange(len(told.y)), len(recipe.classes))
-        X, y, weights, _ = told if len(some) == len(told.y) else part_of(told, some)
+        sample = few_of(np.arange(len(told.y)), len(recipe.classes))
+        X, y, weights, _ = told if len(sample) == len(told.y) else part_of(told, sample)
         return labelwise(decisions_of(recipe, learned, X), y, weights), len(y)
     of_short = labelwise(decisions, rows.y[test], rows.weights[test])
     here = spread(decisions_of(recipe, learned, rows.X[test]))
@@ -191,13 +206,18 @@ def smoothing_of(n_rows: float) -> float:
     return 1.0 / (n_rows + 2.0)
 
 
-def _held_out(recipe: Recipe, learned: Predictor, rows: Rows) -> tuple[NDArray[np.intp], Floats]:
+def _held_out(
+    recipe: Recipe, learned: Predictor, rows: Rows
+) -> tuple[NDArray[np.intp], Floats]:
     """Return rows, and what short fits that did not see them say of them."""
     trial, n_classes = recipe.trial(rows, learned), len(recipe.classes)
     splits = list(splits_for(rows, recipe.seed))
     splits = [(train, few_of(test, n_classes, len(splits))) for train, test in splits]
     n_iterations = trial.n_calibrating * (trial.longer if len(splits) == 1 else 1)
-    n_iterations, short = min(n_iterations, recipe.max_iter), replace(recipe, **trial.changes)
+    n_iterations, short = (
+        min(n_iterations, recipe.max_iter),
+        replace(recipe, **trial.changes),
+    )
     if not splits:
         return np.empty(0, np.intp), np.empty(0)
 
@@ -206,11 +226,13 @@ def _held_out(recipe: Recipe, learned: Predictor, rows: Rows) -> tuple[NDArray[n
             fitted = short_fit(short, part_of(rows, train), n_iterations)
             return decisions_of(short, fitted, rows.X[test])
 
-    found = side_by_side(decisions, splits, recipe.n_jobs)
-    return np.concatenate([test for _, test in splits]), np.concatenate(found)
+    by_fold = side_by_side(decisions, splits, recipe.n_jobs)
+    return np.concatenate([test for _, test in splits]), np.concatenate(by_fold)
 
 
-def splits_for(rows: Rows, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def splits_for(
+    rows: Rows, seed: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Yield rows to train on and to hold out; none where a class of few rows has too few."""
     n, y = len(rows.y), rows.y
     if y.ndim == 2:
@@ -234,10 +256,11 @@ def splits_for(rows: Rows, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArra
 
 
 class StreamedTemperature(NamedTuple):
-    """The temperature of a stream: of scores before their rows are learned, the last ones most.
+    """The temperature of a stream:
+    of scores before their rows are learned, the last ones most.
 
-    The most likely one by the log loss of some rows of each call, where the calls before have left
-    it, as a normal distribution whose precision is theirs.
+    The most likely one by the log loss of some rows of each call, where the calls before
+    have left it, as a normal distribution whose precision is theirs.
 
     Parameters
     ----------
@@ -263,14 +286,17 @@ class StreamedTemperature(NamedTuple):
             return self
         start = self
         if not self.precision:
-            found = temperature_of(decisions, y, weights)
-            if found >= _TELLS_NOTHING * unit:  # as of a model of one row, or of one class
+            best = temperature_of(decisions, y, weights)
+            # The scores tell nothing, as those of a model of one row or one class do.
+            if best >= _TELLS_NOTHING * unit:
                 return self._replace(n_rows=self.n_rows + len(y))
-            start = self._replace(log_inverse=-math.log(found), precision=1e-9)
+            start = self._replace(log_inverse=-math.log(best), precision=1e-9)
         with np.errstate(over="ignore", invalid="ignore"):
             return start._moved(decisions.astype(np.float64), y, weights)
 
-    def _moved(self, decisions: Floats, y: Labels, weights: Floats) -> StreamedTemperature:
+    def _moved(
+        self, decisions: Floats, y: Labels, weights: Floats
+    ) -> StreamedTemperature:
         """Return the most likely temperature, by Newton's steps of one at most."""
         n, log_inverse, curvature = len(y), self.log_inverse, 0.0
         for _ in range(_STEPS):
@@ -286,7 +312,8 @@ class StreamedTemperature(NamedTuple):
                 break
         return StreamedTemperature(
             max(math.log(_COLDEST), min(-math.log(_COLDEST), log_inverse)),
-            (self.precision + curvature) * min(1.0, _MEMORY / (_MEMORY + n)),
+            (self.precision + curvature)
+            * min(1.0, _ROWS_REMEMBERED / (_ROWS_REMEMBERED + n)),
             self.n_rows + n,
         )
 
@@ -304,7 +331,7 @@ class Probabilities:
     """What a classifier with scores says of their probabilities."""
 
     calibrate: bool = True  # is a temperature found
-    # None: the fit has found none
+    # None where the fit has found no temperature.
     temperature_: float | Annotated[NDArray[np.float64], Shape("c", np.float64)] | None
     smoothing_: float
 
@@ -323,9 +350,11 @@ class Probabilities:
     @available_if(_is_calibrated)
     @snapshot
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probabilities of the classes: the softmax of the scores over `temperature_`, smoothed.
+        """Probabilities of the classes:
+        the softmax of the scores over `temperature_`, smoothed.
 
-        A share `smoothing_` is spread evenly over the classes, so that no label is impossible.
+        A share `smoothing_` is spread evenly over the classes, so that no label is
+        impossible.
 
         Parameters
         ----------
@@ -334,10 +363,13 @@ class Probabilities:
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; rows sum to one. Where a row has several labels, that of
-            each label, (n_samples, n_labels).
+            In the order of `classes_`; rows sum to one. Where a row has several labels,
+            that of each label, (n_samples, n_labels).
         """
-        scores, spread_evenly = self._over_temperature(X), getattr(self, "smoothing_", 0.0)
+        scores, spread_evenly = (
+            self._over_temperature(X),
+            getattr(self, "smoothing_", 0.0),
+        )
         if self._multilabel:
             sharp = expit(scores)
         elif scores.ndim == 1:
@@ -364,7 +396,8 @@ class Probabilities:
     # How the temperature is found.
 
     _multilabel: bool
-    _temperatures: tuple[StreamedTemperature, ...] = ()  # of a stream; several for several labels
+    # The temperature of a stream; several labels have several.
+    _temperatures: tuple[StreamedTemperature, ...] = ()
 
     def _calibrate(
         self, recipe: Recipe, learned: Predictor, rows: Rows, watched: Rows | None
@@ -377,7 +410,9 @@ class Probabilities:
         self.smoothing_, self._temperatures = smoothing_of(n_rows), ()
 
     def _calibrated_by(self, rows: Rows) -> tuple[StreamedTemperature, ...]:
-        """Return the temperatures of a stream with some more rows, which it is about to learn."""
+        """Return the temperatures of a stream with some more rows,
+        which it is about to learn.
+        """
         if not self.calibrate:
             return ()
         n_labels = rows.y.shape[1] if rows.y.ndim == 2 else 1
@@ -389,31 +424,40 @@ class Probabilities:
             of_fit = np.broadcast_to(temperature, n_labels)
             n_rows = round(1 / getattr(self, "smoothing_", 1.0)) - 2
             known = tuple(
-                StreamedTemperature(-math.log(t), _MEMORY / 10, max(0, n_rows)) for t in of_fit
+                StreamedTemperature(-math.log(t), _ROWS_REMEMBERED / 10, max(0, n_rows))
+                for t in of_fit
             )
-        some = slice(None, None, -(-len(rows.y) // _MOST_SCORED))
+        sample = slice(None, None, -(-len(rows.y) // _MOST_SCORED))
         with np.errstate(all="ignore"):
-            decisions = self._decisions(self._class_scores(rows.X[some]))
-        y, weights = rows.y[some], rows.weights[some]
+            decisions = self._decisions(self._class_scores(rows.X[sample]))
+        y, weights = rows.y[sample], rows.weights[sample]
         if y.ndim == 1:
             return (known[0].after(decisions, y, weights),)
-        return tuple(one.after(decisions[:, k], y[:, k], weights) for k, one in enumerate(known))
+        return tuple(
+            one.after(decisions[:, k], y[:, k], weights) for k, one in enumerate(known)
+        )
 
-    def _take_temperatures(self, found: tuple[StreamedTemperature, ...]) -> None:
+    def _take_temperatures(self, streamed: tuple[StreamedTemperature, ...]) -> None:
         """Set the temperature of a stream."""
-        if not found:
+        if not streamed:
             self.temperature_, self.smoothing_, self._temperatures = None, 0.0, ()
             return
-        now = np.array([one.temperature for one in found])
-        self._temperatures, self.temperature_ = found, now if self._multilabel else float(now[0])
-        self.smoothing_ = smoothing_of(found[0].n_rows)
+        now = np.array([one.temperature for one in streamed])
+        self._temperatures, self.temperature_ = (
+            streamed,
+            now if self._multilabel else float(now[0]),
+        )
+        self.smoothing_ = smoothing_of(streamed[0].n_rows)
 
     def _n_outcomes(self, probabilities: NDArray[Any]) -> int:
         return 2 if self._multilabel else probabilities.shape[1]
 
     def _over_temperature(self, X: ArrayLike) -> Floats:
-        scores = self.decision_function(X)  # files of earlier versions know no temperature
-        scores = (scores / getattr(self, "temperature_", 1.0)).astype(scores.dtype, copy=False)
+        # Files of earlier versions know no temperature.
+        scores = self.decision_function(X)
+        scores = (scores / getattr(self, "temperature_", 1.0)).astype(
+            scores.dtype, copy=False
+        )
         if not np.isfinite(scores.sum()):  # of rows far away from all others
             most = float(np.finfo(scores.dtype).max) / 4
             scores = np.clip(np.nan_to_num(scores, nan=-most), -most, most)

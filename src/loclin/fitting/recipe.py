@@ -1,7 +1,8 @@
-"""What a fit needs, as a value: the parameters, what was chosen for its rows, and its beginning.
+"""What a fit needs, as a value:
+the parameters, what was chosen for its rows, and its beginning.
 
-Short fits to parts of the rows choose strength, metric, pieces and temperature. Each is a recipe
-with some fields replaced, so that none needs an estimator.
+Short fits to parts of the rows choose strength, metric, pieces and temperature. Each is a
+recipe with some fields replaced, so that none needs an estimator.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ class EndOfRounds(NamedTuple):
     Parameters
     ----------
     patience : int, default=1
-        Times `n_iter_no_change`: the objective watched is a mean over some rounds, and late.
+        Times `n_iter_no_change`: the objective watched is a mean over some rounds, and
+        late.
     share : float, default=0.0
-        Of the objective, over `tol`, that a round is to take off, instead of `tol`. A round of few
-        of many rows lowers the objective by little, if for long, the less the lower it is.
+        Of the objective, over `tol`, that a round is to take off, instead of `tol`. A
+        round of few of many rows lowers the objective by little, if for long, the less
+        the lower it is.
     averaged : int, default=1
         Times `average`.
     """
@@ -84,18 +87,18 @@ class Trial(NamedTuple):
     changes : dict
         Fields of the recipe that are others.
     n_iterations : int, default=3
-        Of each strength; the last is averaged. On 13 sets of training rows, three choose as well
-        as all of a fit. With 0 the rule stands.
+        Of each strength; the last is averaged. On 13 sets of training rows, three choose
+        as well as all of a fit. With 0 the rule stands.
     goes_on : bool, default=True
-        Whether each strength starts where the next stronger ended. From the weakest to the
-        strongest instead, the choice is worse than the rule.
+        Whether each strength starts where the next stronger ended. From the weakest to
+        the strongest instead, the choice is worse than the rule.
     most_draws : int, default=1
         Of the folds.
     n_calibrating : int, default=8
         Iterations of the fits whose held-out scores tell the temperature.
     longer : int, default=1
-        Times as many of both, where rows suffice to hold out only once: the more a fit knows its
-        rows by heart, the less its scores are worth elsewhere.
+        Times as many of both, where rows suffice to hold out only once: the more a fit
+        knows its rows by heart, the less its scores are worth elsewhere.
     n_learning : int, default=4
         Iterations of the fits whose gradients tell the metric.
     in_metric : bool, default=True
@@ -112,7 +115,8 @@ class Trial(NamedTuple):
     in_metric: bool = True
 
 
-# Passes of dual coordinate descent, begun anew with each strength, prefer strong ones for longer.
+# Passes of dual coordinate descent, begun anew with each strength, prefer strong ones for
+# longer.
 DUAL_TRIAL = Trial({}, n_iterations=5, longer=2)
 
 
@@ -134,7 +138,8 @@ class Known:
     features : FeatureMap
         Of the rows, to those that the model sees. What a recipe is given are these.
     largest : float
-        At least the largest absolute value of the features as the model sees them; 0: not known.
+        At least the largest absolute value of the features as the model sees them; 0: not
+        known.
     root : ndarray or None
         Of the metric.
     factor : float
@@ -180,14 +185,21 @@ class Recipe(Known, ABC):
     calibrate: bool = True
     warm_start: bool = False
 
-    strength_name: ClassVar[str] = "alpha"  # the parameter that "auto" leaves to held-out rows
-    alpha_unit: ClassVar[float] = 1.0  # strength of the rule for alpha, in that of most models
+    # The parameter that "auto" leaves to held-out rows.
+    strength_name: ClassVar[str] = "alpha"
+    # The strength by the rule for alpha, in units of that of most models.
+    alpha_unit: ClassVar[float] = 1.0
     end_of_rounds: ClassVar[EndOfRounds] = EndOfRounds()
-    multiplies_features: ClassVar[bool] = False  # has it intercepts, weights of a constant 1?
-    learns_codes: ClassVar[bool] = False  # along with the models? else the coding stays as it was
-    coding_name: ClassVar[str | None] = None  # the parameter that may be a coding, or points
-    can_do_with_columns: ClassVar[bool] = False  # that are used, and with all of them later?
-    follows_moments: ClassVar[bool] = False  # can a stream's model be carried to another map?
+    # Are there intercepts that are weights of a constant 1?
+    multiplies_features: ClassVar[bool] = False
+    # Are codes learned along with the models? Else the coding stays as it was.
+    learns_codes: ClassVar[bool] = False
+    # The parameter that may be a coding, or points.
+    coding_name: ClassVar[str | None] = None
+    # Can a fit do with the columns that are used, and the model with all of them later?
+    can_do_with_columns: ClassVar[bool] = False
+    # Can a stream's model be carried to another map?
+    follows_moments: ClassVar[bool] = False
 
     # What a model supplies.
 
@@ -197,11 +209,14 @@ class Recipe(Known, ABC):
 
     @abstractmethod
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
+        """
 
     @abstractmethod
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
-        """Return the short fits that choose the strength on few rows, and the temperature.
+        """Return the short fits that choose the strength on few rows,
+        and the temperature.
 
         Parameters
         ----------
@@ -211,7 +226,9 @@ class Recipe(Known, ABC):
         """
 
     @abstractmethod
-    def start(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> Procedure:
+    def start(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> Procedure:
         """Begin a fit, or go on from the one before."""
 
     @abstractmethod
@@ -226,12 +243,16 @@ class Recipe(Known, ABC):
     @cache
     def parameters(cls) -> frozenset[str]:
         """Return the names of the fields that are parameters."""
-        return frozenset(one.name for one in fields(cls)) - {one.name for one in fields(Known)}
+        return frozenset(one.name for one in fields(cls)) - {
+            one.name for one in fields(Known)
+        }
 
     @classmethod
     def of(cls, given: Mapping[str, Any], **known: Any) -> Self:
         """Return the recipe with those of the parameters that are given."""
-        return cls(**{name: given[name] for name in cls.parameters() & given.keys()}, **known)
+        return cls(
+            **{name: given[name] for name in cls.parameters() & given.keys()}, **known
+        )
 
     @property
     def linear_map(self) -> LinearMap:
@@ -240,7 +261,9 @@ class Recipe(Known, ABC):
 
     @property
     def coding_given(self) -> Any:
-        """The coding, or the points, that the user gave; None where the model takes neither."""
+        """The coding, or the points, that the user gave;
+        None where the model takes neither.
+        """
         return getattr(self, self.coding_name) if self.coding_name else None
 
     @property
@@ -265,7 +288,9 @@ class Recipe(Known, ABC):
         return self.round_rows is not None and n_samples > self.round_rows
 
     def starting_eta0(self, n_samples: int, part: float) -> float:
-        """Return `eta0`, or a part of it in rounds: there are few to make up for a wild start."""
+        """Return `eta0`, or a part of it in rounds:
+        there are few to make up for a wild start.
+        """
         return float(self.eta0 * (part if self.takes_rounds(n_samples) else 1))
 
     def rounds(
@@ -285,7 +310,9 @@ class Recipe(Known, ABC):
     ) -> PassSettings:  # fmt: skip
         """Return what a pass of the descent needs to know, of so many rows."""
         loss, batch_size = loss_of(self.loss).compiled, self.rows_of_batch(n_samples)
-        return PassSettings(alpha, loss, batch_size, competing, intercepts, penalize_intercept)
+        return PassSettings(
+            alpha, loss, batch_size, competing, intercepts, penalize_intercept
+        )
 
     # How a fit begins.
 
@@ -301,7 +328,10 @@ class Recipe(Known, ABC):
         """Begin a fit, or go on, over rows that may be mapped."""
         if self.linear_map.is_plain:
             return self.start(rows, rng, before)
-        seen, before = self.linear_map.of_rows(rows), before and before.mapped(self.linear_map)
+        seen, before = (
+            self.linear_map.of_rows(rows),
+            before and before.mapped(self.linear_map),
+        )
         return Mapped(self.start(seen, rng, before), self.linear_map)
 
     def begin_stream(
@@ -311,5 +341,8 @@ class Recipe(Known, ABC):
         """Begin a stream, or go on, in the same way; `moves` where the map will change."""
         if self.linear_map.is_plain and not moves:
             return self.start_stream(rows, rng, before)
-        seen, before = self.linear_map.of_rows(rows), before and before.mapped(self.linear_map)
+        seen, before = (
+            self.linear_map.of_rows(rows),
+            before and before.mapped(self.linear_map),
+        )
         return Mapped(self.start_stream(seen, rng, before), self.linear_map)

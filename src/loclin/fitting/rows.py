@@ -15,23 +15,24 @@ from loclin.fitting.targets import class_weights, find_classes, that_occur
 
 # Rows scored by one product where the user leaves the choice to us.
 LARGEST_BATCH = 64
-# Anchors where the user leaves the choice to us: the number of the paper of SAPL. Their models take
-# no more than 2^27 numbers, unless eight anchors do.
+# Anchors where the user leaves the choice to us: the number of the paper of SAPL. Their
+# models take no more than 2^27 numbers, unless eight anchors do.
 USUAL_ANCHORS, _FEWEST_ANCHORS, _MOST_NUMBERS = 100, 8, 2**27
 
 
 def auto_batch_size(n_samples: int) -> int:
     """Return the default batch size: 64, but at least a hundred batches a pass.
 
-    The rows of a batch do not see each other's updates. With fewer batches a pass, the first steps
-    (those of a hundredth of the rows together) throw the models about: Banana with 320 rows goes
-    from 11 % error to 14 %.
+    The rows of a batch do not see each other's updates. With fewer batches a pass, the
+    first steps (those of a hundredth of the rows together) throw the models about: Banana
+    with 320 rows goes from 11 % error to 14 %.
     """
     return min(LARGEST_BATCH, max(1, n_samples // 100))
 
 
 def default_n_anchors(n_samples: int, n_numbers: int, usual: int = USUAL_ANCHORS) -> int:
-    """Return the default number of anchors: fewer than usual of few rows, and of wide models.
+    """Return the default number of anchors:
+    fewer than usual of few rows, and of wide models.
 
     Parameters
     ----------
@@ -48,10 +49,11 @@ def weigh(X: Matrix, labels: Labels, by_class: Floats | None, sample_weight: Any
           unit: bool = True) -> Rows:  # fmt: skip
     """Weigh the rows, to mean 1 if `unit`, and leave out those of weight zero.
 
-    Only the ratios of weights count, so every factor is divided by a power of two near its largest:
-    no product and no sum overflows or vanishes, and nothing is rounded. With `unit`, a weight below
-    the square of the rounding error of the largest is zero: such a row changes no sum. The weights
-    of a stream are left as they are: `RunningMean` divides them.
+    Only the ratios of weights count, so every factor is divided by a power of two near
+    its largest: no product and no sum overflows or vanishes, and nothing is rounded. With
+    `unit`, a weight below the square of the rounding error of the largest is zero: such a
+    row changes no sum. The weights of a stream are left as they are: `RunningMean`
+    divides them.
 
     Raises
     ------
@@ -88,7 +90,8 @@ def of_positive_weight(X: Matrix, labels: Labels, weights: Floats) -> Rows:
 def weighed(X: Matrix, y: Any, class_weight: Any, sample_weight: Any) -> tuple[Any, Rows]:
     """Return the classes of a fit, and its rows: those that weigh something.
 
-    A fit with weights of zero is that of the rows left: a class that has none is no class of it.
+    A fit with weights of zero is that of the rows left: a class that has none is no class
+    of it.
 
     Raises
     ------
@@ -121,9 +124,11 @@ def of_mean_1(weights: Floats) -> Floats:
     return weights / weights.mean()
 
 
-def part_of(rows: Rows, some: NDArray[Any]) -> Rows:
+def part_of(rows: Rows, part: NDArray[Any]) -> Rows:
     """Return some of the rows, with weights of mean 1."""
-    return Rows(rows.X[some], rows.y[some], of_mean_1(rows.weights[some]), rows.places(some))
+    return Rows(
+        rows.X[part], rows.y[part], of_mean_1(rows.weights[part]), rows.places(part)
+    )
 
 
 class RunningMean(NamedTuple):
@@ -133,30 +138,40 @@ class RunningMean(NamedTuple):
     mean: float = 0.0
 
     def after(self, weights: Floats) -> RunningMean:
-        """Return the mean with some more weights, positive ones; neither sum can overflow."""
+        """Return the mean with some more weights, positive ones;
+        neither sum can overflow.
+        """
         n, largest = self.n + len(weights), float(weights.max())
         of_these = largest * float((weights / largest).mean())
         return RunningMean(n, self.mean + (of_these - self.mean) * (len(weights) / n))
 
     def of_mean_1(self, rows: Rows) -> Rows:
-        """Return the rows with weights in units of this mean, without those that are nothing."""
+        """Return the rows with weights in units of this mean,
+        without those that are nothing.
+        """
         weights = rows.weights / max(self.mean, float(np.nextafter(0, 1)))
         kept = weights > float(np.finfo(rows.X.dtype).eps) ** 2
         if not kept.all():
             places = rows.places(np.flatnonzero(kept))
-            rows, weights = Rows(rows.X[kept], rows.y[kept], weights, places), weights[kept]
+            rows, weights = (
+                Rows(rows.X[kept], rows.y[kept], weights, places),
+                weights[kept],
+            )
         return rows._replace(weights=weights.astype(rows.X.dtype))
 
 
 def can_hold_out(rows: Rows, fraction: float) -> bool:
     """Tell whether there are enough rows to hold some out of each class."""
     counts, part = np.bincount(rows.y), fraction * len(rows.y)
-    return bool(counts[counts > 0].min() >= 2 and min(part, len(rows.y) - part) > len(counts))
+    return bool(
+        counts[counts > 0].min() >= 2 and min(part, len(rows.y) - part) > len(counts)
+    )
 
 
 def hold_out(rows: Rows, fraction: float, seed: int,
              needed_by: str = "early_stopping=True") -> tuple[Rows, Rows]:  # fmt: skip
-    """Split the rows into those to learn from and those to watch; stratified by one label a row.
+    """Split the rows into those to learn from and those to watch;
+    stratified by one label a row.
 
     The weights of either have mean 1.
 

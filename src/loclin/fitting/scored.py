@@ -22,7 +22,7 @@ from loclin.fitting.probability import Probabilities
 from loclin.portable.checks import check_smoothing, check_temperature
 from loclin.portable.words import Term
 
-_BLOCK = 2**18  # numbers of rows with their pieces that are scored at once
+_BLOCK_NUMBERS = 2**18  # rows with their pieces are scored so many numbers at a time
 
 
 class Scored(Probabilities, ClassifierMixin):
@@ -33,7 +33,8 @@ class Scored(Probabilities, ClassifierMixin):
     feature_names_in_: Annotated[NDArray[Any], Shape("f", None)]
     _takes_indicator = False  # may y be an indicator matrix, several labels a row?
     _multilabel: bool = False  # has a row several labels?
-    _features: FeatureMap = PLAIN  # of the rows, to those of d features that the model sees
+    # The map from the rows to those of d features that the model sees.
+    _features: FeatureMap = PLAIN
 
     def _sizes(self) -> dict[str, int]:
         """Return what p stands for: features as the models of a stream see them."""
@@ -45,7 +46,9 @@ class Scored(Probabilities, ClassifierMixin):
         f, n_pieces = sizes.get("f", 0), self._features.n_pieces
         seen = sizes.get("d", f + n_pieces) - n_pieces
         if hasattr(self, "classes_"):
-            check_temperature(getattr(self, "temperature_", None), sizes["c"], self._multilabel)
+            check_temperature(
+                getattr(self, "temperature_", None), sizes["c"], self._multilabel
+            )
             check_smoothing(getattr(self, "smoothing_", 0.0))
         if self._features.columns is not None or seen == f:
             return None
@@ -53,11 +56,14 @@ class Scored(Probabilities, ClassifierMixin):
 
     @abstractmethod
     def _scores_of(self, X: Any, *, ranks: bool = False) -> NDArray[Any]:
-        """Score of every scorer (n, s), of rows as they are given; `ranks`: their order will do."""
+        """Score of every scorer (n, s), of rows as they are given;
+        `ranks`: their order will do.
+        """
 
     @snapshot
     def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Scores of the rows: (n,) for two classes (positive for the second), else (n, n_classes).
+        """Scores of the rows: (n,) for two classes (positive for the second),
+        else (n, n_classes).
 
         Parameters
         ----------
@@ -81,19 +87,23 @@ class Scored(Probabilities, ClassifierMixin):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        found = winners(self._checked(self._scores_of(X, ranks=True)), self._multilabel)
-        return found if self._multilabel else self.classes_[found]
+        chosen = winners(self._checked(self._scores_of(X, ranks=True)), self._multilabel)
+        return chosen if self._multilabel else self.classes_[chosen]
 
     def _decisions(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
         """Scorers to decisions, on axis 1: several labels have one scorer each."""
         self._checked(by_scorer)
-        return by_scorer if self._multilabel else difference(by_scorer, len(self.classes_))
+        return (
+            by_scorer if self._multilabel else difference(by_scorer, len(self.classes_))
+        )
 
     def _checked(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
         """Return what scorers say, if they are those of the classes."""
         s, c = by_scorer.shape[1], len(self.classes_)
         if s not in (c, 1) or (s == 1 and c != 2):
-            raise ValueError(f"There are {s} scorers, but {c} classes. Fit the model again.")
+            raise ValueError(
+                f"There are {s} scorers, but {c} classes. Fit the model again."
+            )
         return by_scorer
 
     def __sklearn_tags__(self) -> Any:
@@ -131,10 +141,12 @@ class ByLocalModels(Scored):
 
     @snapshot
     def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the linear model that acts at each row: the exact explanation of its score.
+        """Return the linear model that acts at each row:
+        the exact explanation of its score.
 
-        ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for two classes
-        and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to rounding.
+        ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for
+        two classes and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to
+        rounding.
 
         Parameters
         ----------
@@ -148,10 +160,14 @@ class ByLocalModels(Scored):
         """
         rows, learned = self._read_new(X), self._learned
         codes = self._codes(self._features.of_matrix(rows))
-        coef, intercept = combine_models(codes, learned.local_coef, learned.local_intercept)
+        coef, intercept = combine_models(
+            codes, learned.local_coef, learned.local_intercept
+        )
         coef = self._features.back(self._decisions(coef), 1)
         intercept = self._decisions(intercept + learned.intercept)
-        return self._features.at_rows(coef, self._features.constants(intercept, coef), rows)
+        return self._features.at_rows(
+            coef, self._features.constants(intercept, coef), rows
+        )
 
     def _term(self) -> Term:
         """Say what the model computes, of rows as it sees them."""
@@ -182,15 +198,20 @@ class ByLocalModels(Scored):
         if not self._scores_tell_finite:
             return self._scores_of_rows(self._read_new(X), ranks=ranks)
         scores = self._scores_of_rows(self._read_new(X, finite=False), ranks=ranks)
-        if not np.isfinite(scores.sum()):  # the rows may be, and only the scores too large
+        # The rows may be finite, and only the scores too large.
+        if not np.isfinite(scores.sum()):
             self._read_new(X)
         return scores
 
     def _scores_of_rows(self, rows: Matrix, *, ranks: bool = False) -> Floats:
-        """Score of every scorer, of rows that are checked; of those with pieces in blocks."""
+        """Score of every scorer, of rows that are checked;
+        of those with pieces in blocks.
+        """
         features = self._features
         blocks = blocks_of(rows, features.n_pieces)
-        scores = [self._class_scores(features.of_matrix(block), ranks=ranks) for block in blocks]
+        scores = [
+            self._class_scores(features.of_matrix(block), ranks=ranks) for block in blocks
+        ]
         return np.concatenate(scores)
 
 
@@ -200,7 +221,7 @@ def blocks_of(rows: Matrix, n_pieces: int) -> Iterator[Matrix]:
     Without pieces all are one block, and not copied.
     """
     n, d = rows.shape
-    step = max(1, _BLOCK // (d + n_pieces)) if n_pieces else n
+    step = max(1, _BLOCK_NUMBERS // (d + n_pieces)) if n_pieces else n
     if n <= step:
         yield rows
         return

@@ -27,7 +27,8 @@ class Stored(Begun):
     n_iter_: int
     objective_: list[float]
     validation_scores_: list[float]
-    _fitted_models: ClassVar[tuple[type[FittedModel], ...]] = (LocalModels,)  # that it may have
+    # The kinds of fitted model that it may have.
+    _fitted_models: ClassVar[tuple[type[FittedModel], ...]] = (LocalModels,)
     _features: FeatureMap
     _root: Any
     _multiplier: float
@@ -37,8 +38,9 @@ class Stored(Begun):
     _learned: Any = None  # one of `_fitted_models`, of the rows as the model sees them
     _kept: Any = None  # what a fit that goes on needs besides the attributes
     _stream: StreamProcedure | None = None
-    _unfinished: np.random.Generator | None = None  # of a fit that a checkpoint has cut off
-    _split_seed: int | None = None  # of its rows held out
+    # The state of a fit that a checkpoint has cut off.
+    _unfinished: np.random.Generator | None = None
+    _split_seed: int | None = None  # the seed that drew its rows held out
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         learned = self._learned
@@ -48,19 +50,25 @@ class Stored(Begun):
         if lacks := missing(self, "classes_", "n_features_in_"):
             return lacks
         if type(learned) not in self._fitted_models:
-            return f"_learned is a {type(learned).__name__}, which this class does not learn"
+            return (
+                f"_learned is a {type(learned).__name__}, which this class does not learn"
+            )
         if not 0 < self._multiplier < np.inf:
             return f"_multiplier is {self._multiplier}, but should be positive"
         coef = vars(learned).get("local_coef")
-        if coef is not None and not all(coef.strides) and (any(coef.strides) or coef.flat[0]):
+        if (
+            coef is not None
+            and not all(coef.strides)
+            and (any(coef.strides) or coef.flat[0])
+        ):
             return "local_coef is some numbers seen many times"
         return wrong_with_classes(self.classes_, sizes, self._multilabel)
 
     def __init_subclass__(cls) -> None:
         """Let fields of what is learned be read as attributes of the classifier."""
         super().__init_subclass__()
-        own = {name for models in cls._fitted_models for name in models.names()}
-        for name in own | {"local_coef", "local_intercept"}:
+        own_names = {name for models in cls._fitted_models for name in models.names()}
+        for name in own_names | {"local_coef", "local_intercept"}:
             if not hasattr(cls, f"{name}_"):
                 setattr(cls, f"{name}_", reader_of(name))
 
@@ -69,7 +77,9 @@ class Stored(Begun):
         """What squared distances are measured by, where the metric is whole."""
         root = vars(self).get("_root")
         if root is None or root.ndim == 1:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'metric_'")
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute 'metric_'"
+            )
         return read_only(root @ root)
 
     @property
@@ -93,7 +103,9 @@ class Stored(Begun):
 
     @property
     def pieces_(self) -> Pieces | None:
-        """The pieces that the model sees beside the features as they are given; None for none."""
+        """The pieces that the model sees beside the features as
+        they are given; None for none.
+        """
         check_is_fitted(self, "intercept_")
         return self._features.pieces
 
@@ -102,17 +114,21 @@ class Stored(Begun):
 
         Writing to it would change nothing, so that it cannot be written.
         """
-        found = self._of_features(name)
-        return read_only(found) if isinstance(found, np.ndarray) else found
+        value = self._of_features(name)
+        return read_only(value) if isinstance(value, np.ndarray) else value
 
     def _of_features(self, name: str) -> Any:
         if not hasattr(self._learned, name):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute '{name}_'")
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute '{name}_'"
+            )
         value, power = getattr(self._learned, name), self._learned.units.get(name, 0)
         if power:
             return self._features.back(value, power)
         coef = self._learned.constants.get(name)
-        return value if coef is None else self._features.constants(value, self._field(coef))
+        return (
+            value if coef is None else self._features.constants(value, self._field(coef))
+        )
 
 
 def reader_of(name: str) -> property:

@@ -1,4 +1,6 @@
-"""Strength of the penalty where the user leaves it to us: by rows that short fits hold out."""
+"""Strength of the penalty where the user leaves it to us:
+by rows that short fits hold out.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from loclin.fitting.trials import decisions_of, learned_by
 
 NAMES = ("auto", "scale")
 FACTORS = (0.25, 1.0, 4.0, 16.0, 64.0)
-FEW_ROWS = 50, 2000  # cross-validated from so many rows to so many; of more one fold is held out
+# Strengths are cross-validated from so many rows to so many; of more, one fold is held
+# out.
+FEW_ROWS = 50, 2000
 MOST_ROWS = 50_000  # of more the rule stands
 FOLDS = 3
 HELD_OUT = 2000  # rows held out in all, in so many draws of the folds as that takes
@@ -30,7 +34,9 @@ SIGMAS_OF_FOLDS, SIGMAS_OF_ONE = 1.0, 2.0  # a lead that is no chance
 
 
 def check_strength(name: str, value: Any, *, open_low: bool = True) -> None:
-    """Raise where a strength is neither a number above 0 (or 0, unless `open_low`) nor a name."""
+    """Raise where a strength is neither a number above 0
+    (or 0, unless `open_low`) nor a name.
+    """
     if not (isinstance(value, str) and value in NAMES):
         check_number(name, value, low=0, open_low=open_low, open_high=True,
                      hint='or "auto" or "scale"')  # fmt: skip
@@ -39,11 +45,12 @@ def check_strength(name: str, value: Any, *, open_low: bool = True) -> None:
 def chosen_factor(recipe: Recipe, rows: Rows) -> float:
     """Return the factor on the rule's strength of least log loss on rows held out.
 
-    Where labels are noisy, the rule's strength is too weak by more than ten times; where they are
-    not, it is right. The log loss is that at the temperature which suits the factor best: errors
-    of few rows are too few to tell strengths apart. Another factor than 1 must win by more than
-    chance: its lead, row by row, exceeds one of its standard deviations, or two where one fold is
-    held out, whose rows know nothing of the deviation of the short fit itself.
+    Where labels are noisy, the rule's strength is too weak by more than ten times; where
+    they are not, it is right. The log loss is that at the temperature which suits the
+    factor best: errors of few rows are too few to tell strengths apart. Another factor
+    than 1 must win by more than chance: its lead, row by row, exceeds one of its standard
+    deviations, or two where one fold is held out, whose rows know nothing of the
+    deviation of the short fit itself.
     """
     n, seed = len(rows.y), recipe.seed
     if getattr(recipe, recipe.strength_name) != "auto" or recipe.multilabel:
@@ -55,23 +62,28 @@ def chosen_factor(recipe: Recipe, rows: Rows) -> float:
         return 1.0
     if n <= FEW_ROWS[1]:
         draws, sigmas = min(trial.most_draws, -(-HELD_OUT // n)), SIGMAS_OF_FOLDS
-        folds = RepeatedStratifiedKFold(n_splits=FOLDS, n_repeats=draws, random_state=seed)
+        folds = RepeatedStratifiedKFold(
+            n_splits=FOLDS, n_repeats=draws, random_state=seed
+        )
     else:
         n_iterations, sigmas = trial.longer * trial.n_iterations, SIGMAS_OF_ONE
         trial = trial._replace(n_iterations=n_iterations)
         folds = StratifiedShuffleSplit(1, test_size=1 / FOLDS, random_state=seed)
-    n_products = float(block_rows(1, rows.X.dtype.itemsize)) * rows.X.shape[1]  # of a prediction
+    # The products of a prediction decide how many threads are worth their start.
+    n_products = float(block_rows(1, rows.X.dtype.itemsize)) * rows.X.shape[1]
     with threads_for(n_products), quiet():  # the fit itself warns
         try:
             parts = list(folds.split(rows.y, rows.y))
             n_held_out = len(parts) * len(FACTORS)
             n_classes = len(recipe.classes)
-            parts = [(train, few_of(test, n_classes, n_held_out)) for train, test in parts]
+            parts = [
+                (train, few_of(test, n_classes, n_held_out)) for train, test in parts
+            ]
             tasks = [(recipe, rows, trial, train, test) for train, test in parts]
             by_fold = side_by_side(fold_decisions, tasks, recipe.n_jobs)
         except ValueError:
-            # Two thirds of the rows may be too few for what all allow. What is wrong with the
-            # parameters, the fit itself will say.
+            # Two thirds of the rows may be too few for what all allow. What is wrong with
+            # the parameters, the fit itself will say.
             return 1.0
     held_out = np.concatenate([test for _, test in parts])
     y, weights = rows.y[held_out], rows.weights[held_out]
@@ -91,8 +103,11 @@ def fold_decisions(
 ) -> list[Floats]:
     """Return by factor what a short fit says of the rows held out."""
     learned, X = part_of(rows, train), rows.X[test]
-    changes = trial.changes | {recipe.strength_name: "scale", "max_iter": trial.n_iterations}
-    found: dict[float, Floats] = {}
+    changes = trial.changes | {
+        recipe.strength_name: "scale",
+        "max_iter": trial.n_iterations,
+    }
+    by_factor: dict[float, Floats] = {}
     procedure: Any = None
     tried, before = replace(recipe, **changes).measured(learned), max(FACTORS)
     with np.errstate(all="ignore"):  # a thread has its own
@@ -103,6 +118,6 @@ def fold_decisions(
                 procedure = tried.begin(learned, np.random.default_rng(recipe.seed))
             for done in range(1, trial.n_iterations + 1):
                 procedure.iterate(average=done == trial.n_iterations)
-            found[factor] = decisions_of(tried, learned_by(procedure), X)
+            by_factor[factor] = decisions_of(tried, learned_by(procedure), X)
             before = factor
-    return [found[factor] for factor in FACTORS]
+    return [by_factor[factor] for factor in FACTORS]

@@ -36,7 +36,9 @@ def labels_or_indicator(y: Any) -> NDArray[Any]:
 
 
 def check_one_type(labels: NDArray[Any], name: str = "y") -> None:
-    """Raise TypeError where labels cannot be sorted: numbers beside strings, None beside either."""
+    """Raise TypeError where labels cannot be sorted:
+    numbers beside strings, None beside either.
+    """
     if labels.dtype != object:
         return
     kinds = {_kind(type(label)) for label in labels.ravel()}
@@ -133,12 +135,14 @@ def has_several(y: NDArray[Any], before: bool | None = None) -> bool:
     return several
 
 
-def share_right(found: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+def share_right(labels: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     """Share of a row's labels that are right: 0 or 1 where there is one label a row."""
-    return (found == y).reshape(len(y), -1).mean(axis=1)
+    return (labels == y).reshape(len(y), -1).mean(axis=1)
 
 
-def that_occur(classes: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def that_occur(
+    classes: NDArray[Any], y: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the classes of rows that weigh something, and y in terms of them.
 
     Raises
@@ -152,7 +156,11 @@ def that_occur(classes: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], ND
     if occur.all():
         return classes, y
     if occur.sum() < 2:
-        left = f"one class only ({classes[occur].tolist()[0]!r})" if occur.any() else "no class"
+        left = (
+            f"one class only ({classes[occur].tolist()[0]!r})"
+            if occur.any()
+            else "no class"
+        )
         raise ValueError(
             f"y has {left} among the rows that weigh something; those of "
             f"{classes[~occur].tolist()} have weight zero, by sample_weight or class_weight. A "
@@ -164,7 +172,8 @@ def that_occur(classes: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], ND
 def class_weights(
     given: Any, classes: NDArray[Any], y: NDArray[Any], several: bool
 ) -> NDArray[np.float64] | None:
-    """Return the weight of each class, or None; y are the labels 0 .. c - 1 that "balanced" counts.
+    """Return the weight of each class, or None;
+    y are the labels 0 .. c - 1 that "balanced" counts.
 
     Raises
     ------
@@ -189,7 +198,9 @@ def class_weights(
         )
     weights = np.zeros(len(classes))
     if all(np.asarray(weight).dtype.kind in "biuf" for weight in given.values()):
-        weights = np.asarray(compute_class_weight(given, classes=classes, y=classes), np.float64)
+        weights = np.asarray(
+            compute_class_weight(given, classes=classes, y=classes), np.float64
+        )
     if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
         raise ValueError(
             f"class_weight={given!r} is not valid; weights must be finite and at least 0, and one "
@@ -199,7 +210,8 @@ def class_weights(
 
 
 def classes_of_stream(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any]:
-    """Return all classes of a stream: those given at the first call, the `earlier` ones later.
+    """Return all classes of a stream:
+    those given at the first call, the `earlier` ones later.
 
     Raises
     ------
@@ -220,13 +232,17 @@ def classes_of_stream(classes: Any, earlier: NDArray[Any] | None) -> NDArray[Any
             "classes is needed at the first call of partial_fit: all labels that will ever "
             "come, for example classes=np.unique(y_all)."
         )
-    given = np.asarray(classes, dtype=object if isinstance(classes, list | tuple) else None)
+    given = np.asarray(
+        classes, dtype=object if isinstance(classes, list | tuple) else None
+    )
     check_one_type(given, "classes")
-    found: NDArray[Any] = np.unique(np.asarray(classes))
-    if len(found) < 2:
+    labels: NDArray[Any] = np.unique(np.asarray(classes))
+    if len(labels) < 2:
         raise ValueError(f"classes={classes!r} has fewer than two different labels.")
-    if any(isinstance(label, float) and not math.isfinite(label) for label in found.tolist()):
+    if any(
+        isinstance(label, float) and not math.isfinite(label) for label in labels.tolist()
+    ):
         raise ValueError(
             f"classes={classes!r} has NaN or infinity, which is no label; leave it out."
         )
-    return found
+    return labels

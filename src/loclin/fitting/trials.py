@@ -1,4 +1,6 @@
-"""Short fits to a part of the rows, of which the rest tell strength, metric and temperature."""
+"""Short fits to a part of the rows,
+of which the rest tell strength, metric and temperature.
+"""
 
 from __future__ import annotations
 

@@ -73,8 +73,8 @@ class Wrapped(Descent, StreamProcedure):
 
     def state(self) -> tuple[Part, ...]:
         """Return the arrays that the procedure learns."""
-        found: tuple[Part, ...] = self.inner.state()
-        return found
+        parts: tuple[Part, ...] = self.inner.state()
+        return parts
 
     def count_in(self, others: Sequence[Any], since: Any) -> None:
         """Let the counts be those of the others together."""
@@ -88,7 +88,8 @@ class Wrapped(Descent, StreamProcedure):
 
 
 class Constants(Wrapped):
-    """A procedure over a column of ones: its weights are the constants that the models say.
+    """A procedure over a column of ones:
+    its weights are the constants that the models say.
 
     Parameters
     ----------
@@ -111,13 +112,19 @@ class Constants(Wrapped):
     def remap(self, change: Change) -> None:
         """Go on in other units of the features, of which the constants have none."""
         self.inner.remap(
-            Change(lambda value, power: value if power == 1 else change.of_field(value, power))
+            Change(
+                lambda value, power: (
+                    value if power == 1 else change.of_field(value, power)
+                )
+            )
         )
 
     def changed(self, model: LocalModels) -> LocalModels:
         """Return the model with weights of zero."""
         constants = np.ascontiguousarray(model.local_coef[:, :, 0])
-        zeros = np.broadcast_to(np.zeros((), constants.dtype), (*constants.shape, self.n_features))
+        zeros = np.broadcast_to(
+            np.zeros((), constants.dtype), (*constants.shape, self.n_features)
+        )
         return replace(model, local_coef=zeros, local_intercept=constants)
 
 
@@ -140,7 +147,9 @@ class Mapped(Wrapped):
         """Go on with a stream under another map."""
         before, self.linear_map = self.linear_map, linear_map
         self.inner.remap(
-            Change(lambda value, power: linear_map.of_field(before.back(value, power), power))
+            Change(
+                lambda value, power: linear_map.of_field(before.back(value, power), power)
+            )
         )
 
     def remap(self, change: Change) -> None:

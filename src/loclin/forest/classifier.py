@@ -1,4 +1,6 @@
-"""A forest of scikit-learn as a locally linear classifier: models in boxes that say constants."""
+"""A forest of scikit-learn as a locally linear classifier:
+models in boxes that say constants.
+"""
 
 from __future__ import annotations
 
@@ -14,42 +16,45 @@ from loclin.forest.trees import ForestModels
 class ForestClassifier(LocallyLinearClassifier):
     """Take this as a member of an ensemble: a forest of scikit-learn, with a temperature.
 
-    What matters most is `n_trees`, `min_samples_leaf` and `max_features`. A row's score is the sum,
-    over trees, of the class shares among the training rows in its leaf: the code is 1 for each
-    tree's leaf, and its model a constant. `local_model` says so: its slopes are zeros. It is for
-    `LocallyLinearEnsemble`, where it adds what boxes tell and linear models do not; alone it is
-    what scikit-learn's forest is, with a temperature.
+    What matters most is `n_trees`, `min_samples_leaf` and `max_features`. A row's score
+    is the sum, over trees, of the class shares among the training rows in its leaf: the
+    code is 1 for each tree's leaf, and its model a constant. `local_model` says so: its
+    slopes are zeros. It is for `LocallyLinearEnsemble`, where it adds what boxes tell and
+    linear models do not; alone it is what scikit-learn's forest is, with a temperature.
 
     Parameters
     ----------
     n_trees : int, default=100
         Error falls with it, less and less; time and size rise.
     splits : {"random", "best"}, default="random"
-        "random" draws thresholds and takes the best of them (``ExtraTreesClassifier``); "best"
-        looks at all, each tree on rows drawn with replacement (``RandomForestClassifier``).
+        "random" draws thresholds and takes the best of them (``ExtraTreesClassifier``);
+        "best" looks at all, each tree on rows drawn with replacement
+        (``RandomForestClassifier``).
     max_features : int, float, "sqrt" or "log2", default="sqrt"
         Features that a node looks at: their number, or as a float the part of them.
     min_samples_leaf : int, default=1
         Rows of a leaf, at least. More make trees smaller.
     min_weight_fraction_leaf : float, default=0.0
-        The same by weight: part of all rows, at most 0.5. Leaves of one class do not hear what it
-        weighs.
+        The same by weight: part of all rows, at most 0.5. Leaves of one class do not hear
+        what it weighs.
     most_rows : int, default=20000
-        Rows that each tree learns from, drawn anew where there are more: so trees stay small.
+        Rows that each tree learns from, drawn anew where there are more: so trees stay
+        small.
     standardize : bool, default=True
-        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are not centred. Models and explanations are of the features as given. Trees do
-        not care, but `leaves_` are of standardized features. With it or without, trees grow about
-        the median of each feature, in units of the median distance from it. Scikit-learn takes
-        values as one that are near beside the largest.
+        Centre the features, and divide them by their standard deviations, as
+        `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
+        the features as given. Trees do not care, but `leaves_` are of standardized
+        features. With it or without, trees grow about the median of each feature, in
+        units of the median distance from it. Scikit-learn takes values as one that are
+        near beside the largest.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are trees, and
-        short fits for the temperature.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
+        trees, and short fits for the temperature.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves the short fits for it, as in a search
-        by accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as
+        in a search by accuracy, and leaves no `predict_proba`.
     random_state : int, RandomState instance or None, default=None
         Seed of all that is drawn at random; a number makes fits repeatable.
     verbose : int, default=0
@@ -64,13 +69,16 @@ class ForestClassifier(LocallyLinearClassifier):
     local_coef_ : ndarray of shape (n_scorers, n_leaves, n_features)
         Zeros. n_scorers is n_classes, but 1 for two classes.
     local_intercept_ : ndarray of shape (n_scorers, n_leaves)
-        What leaves say: shares of the classes; of two, that of the second less that of the first.
+        What leaves say: shares of the classes; of two, that of the second less that of
+        the first.
     intercept_ : ndarray of shape (n_scorers,)
         Zeros.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out
+        tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
+        held out.
     objective_ : list of float
         The share of training rows on which it errs.
     n_features_in_ : int
@@ -84,7 +92,8 @@ class ForestClassifier(LocallyLinearClassifier):
 
     References
     ----------
-    P. Geurts, D. Ernst and L. Wehenkel. Extremely randomized trees. Machine Learning, 2006.
+    P. Geurts, D. Ernst and L. Wehenkel. Extremely randomized trees. Machine
+    Learning, 2006.
 
     L. Breiman. Random forests. Machine Learning, 2001.
 

@@ -38,19 +38,27 @@ class ForestRecipe(Recipe):
         check_number("n_trees", self.n_trees, Integral, low=1, open_high=True)
         check_option("splits", self.splits, FORESTS)
         if isinstance(self.max_features, str):
-            check_option("max_features", self.max_features, {"log2", "sqrt"}, ", or a number")
+            check_option(
+                "max_features", self.max_features, {"log2", "sqrt"}, ", or a number"
+            )
         elif isinstance(self.max_features, Integral):
             check_number("max_features", self.max_features, Integral, low=1,
                          hint='or a part above 0, at most 1.0, or "sqrt" or "log2"')  # fmt: skip
         else:
             check_number("max_features", self.max_features, Real, low=0, high=1, open_low=True,
                          hint='or an integer, or "sqrt" or "log2"')  # fmt: skip
-        check_number("min_samples_leaf", self.min_samples_leaf, Integral, low=1, open_high=True)
-        check_number("min_weight_fraction_leaf", self.min_weight_fraction_leaf, low=0, high=0.5)
+        check_number(
+            "min_samples_leaf", self.min_samples_leaf, Integral, low=1, open_high=True
+        )
+        check_number(
+            "min_weight_fraction_leaf", self.min_weight_fraction_leaf, low=0, high=0.5
+        )
         check_number("most_rows", self.most_rows, Integral, low=1, open_high=True)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
+        """
         return "partial_fit is not for ForestClassifier: trees must see all rows."
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
@@ -81,7 +89,9 @@ class ForestRecipe(Recipe):
         self, rows: Rows, rng: np.random.Generator, before: Before | None
     ) -> StreamProcedure:
         """Raise: trees must see all rows."""
-        raise NotImplementedError("A forest learns from no stream: trees must see all rows.")
+        raise NotImplementedError(
+            "A forest learns from no stream: trees must see all rows."
+        )
 
 
 class Grown(Procedure):
@@ -118,7 +128,9 @@ class Grown(Procedure):
         """Return the share of training rows on which the forest errs."""
         X, y, weights, _ = self.rows
         scores = leaf_scores(self.model.leaves, X, self.model.local_intercept)
-        return 1.0 - float(np.average(share_right(winners(scores, False), y), weights=weights))
+        return 1.0 - float(
+            np.average(share_right(winners(scores, False), y), weights=weights)
+        )
 
     def result(self, *, final: bool = False) -> ForestModels:
         """Return the model."""

@@ -25,14 +25,28 @@ class ForestModels(LocalModels, Predictor):
         return self.leaves
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickles and files, without as many zeros as there are weights."""
-        return dict(vars(self)) | {"local_coef": None, "n_features": self.local_coef.shape[2]}
+        """Return the state for pickles and files,
+        without as many zeros as there are weights.
+        """
+        return dict(vars(self)) | {
+            "local_coef": None,
+            "n_features": self.local_coef.shape[2],
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state of a pickle or a file. Without zeros it is refused, as no forest is so."""
-        self.__dict__.update({name: state[name] for name in self.names() if name in state})
+        """Take the state of a pickle or a file.
+        Without zeros it is refused, as no forest is so.
+        """
+        self.__dict__.update(
+            {name: state[name] for name in self.names() if name in state}
+        )
         values, d = state.get("local_intercept"), state.get("n_features")
-        if isinstance(values, np.ndarray) and values.ndim == 2 and type(d) is int and 0 < d < 2**31:
+        if (
+            isinstance(values, np.ndarray)
+            and values.ndim == 2
+            and type(d) is int
+            and 0 < d < 2**31
+        ):
             s, m = values.shape
             self.__dict__["local_coef"] = zero_models(s, m, d, values.dtype)
 
@@ -45,8 +59,9 @@ def zero_models(s: int, m: int, d: int, dtype: DTypeLike) -> Floats:
 class Middle(NamedTuple):
     """The middle of each feature, about which trees are grown, and how wide it is.
 
-    scikit-learn grows trees in float32, and takes values that are 1e-7 apart as one. Far from zero,
-    or beside one value that is far from all others, the middle of the rows would be one value.
+    scikit-learn grows trees in float32, and takes values that are 1e-7 apart as one. Far
+    from zero, or beside one value that is far from all others, the middle of the rows
+    would be one value.
 
     Parameters
     ----------
@@ -67,7 +82,8 @@ class Middle(NamedTuple):
         centre = np.median(X, axis=0).astype(np.float64)
         away = np.abs(X - centre)
         width = np.median(away, axis=0)
-        width = np.where(width > 0, width, away.mean(axis=0))  # most values are the median
+        # most values are the median
+        width = np.where(width > 0, width, away.mean(axis=0))
         return cls(centre, np.exp2(np.round(np.log2(np.where(width > 0, width, 1.0)))))
 
     def of_matrix(self, X: Matrix) -> Matrix:
@@ -86,10 +102,11 @@ def leaves_of(trees: Sequence[Any], X: Matrix, middle: Middle | None = None) -> 
     trees : list of sklearn.tree.DecisionTreeClassifier
         Fitted.
     X : {ndarray, csr} of shape (n, d)
-        Rows that they have learned from. scikit-learn compares float32 features with float64
-        thresholds: in float32 these are rounded down, which changes no answer.
+        Rows that they have learned from. scikit-learn compares float32 features with
+        float64 thresholds: in float32 these are rounded down, which changes no answer.
     middle : Middle or None, default=None
-        Of the rows, about which the trees were grown; None for those grown from rows as they are.
+        Of the rows, about which the trees were grown; None for those grown from rows as
+        they are.
     """
     dtype = X.dtype
     found: list[tuple[NDArray[Any], ...]] = []
@@ -112,15 +129,18 @@ def leaves_of(trees: Sequence[Any], X: Matrix, middle: Middle | None = None) -> 
         threshold = between_values(threshold, feature, X)
     below = threshold.astype(dtype)
     below = np.where(below > threshold, np.nextafter(below, -np.inf, dtype=dtype), below)
-    roots, feature, children = (part.astype(np.int32) for part in (roots, feature, children))
+    roots, feature, children = (
+        part.astype(np.int32) for part in (roots, feature, children)
+    )
     return Leaves(roots, feature, below, children)
 
 
 def between_values(threshold: Floats, feature: NDArray[np.intp], X: Floats) -> Floats:
-    """Return thresholds of which none is on a value that occurs: sides hang on no rounding.
+    """Return thresholds of which none is on a value that occurs:
+    sides hang on no rounding.
 
-    scikit-learn looks at the rows of a node alone: half-way between 4 and 6, others may have 5. It
-    becomes 5.5, half-way to the next value.
+    scikit-learn looks at the rows of a node alone: half-way between 4 and 6, others may
+    have 5. It becomes 5.5, half-way to the next value.
     """
     moved, near = np.array(threshold, np.float64), 16 * np.finfo(X.dtype).eps
     for f in np.unique(feature):

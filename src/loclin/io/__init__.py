@@ -1,9 +1,10 @@
 """Models in files that hold arrays and parameters, and no code.
 
-A file is a zip: ``loclin.json``, a tree of parameters, attributes and names of classes, and the
-arrays, each a ``.npy``. Loading makes estimators of loclin, transformers of scikit-learn and what
-these hold, found by name in a closed list; a file that names anything else is refused before
-anything is made. What it cannot promise: that a model from a stranger predicts what it should.
+A file is a zip: ``loclin.json``, a tree of parameters, attributes and names of classes,
+and the arrays, each a ``.npy``. Loading makes estimators of loclin, transformers of
+scikit-learn and what these hold, found by name in a closed list; a file that names
+anything else is refused before anything is made. What it cannot promise: that a model
+from a stranger predicts what it should.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ __all__ = ["load", "replaced", "save"]
 
 _FORMAT = 1
 _TREE = "loclin.json"
-# A longer tree is stored as it is, like the arrays: a file has at most so much more in memory.
+# A longer tree is stored as it is, like the arrays: a file has at most so much more in
+# memory.
 _MOST_UNPACKED = 2**20
 # Seconds after which nobody can still be writing to a file.
 _STALE = 3600
@@ -44,12 +46,14 @@ _MOST_SHOWN = 200
 _MOST_NAMES = 10
 
 
-def save(model: object, path: str | os.PathLike[str], *, trusted: Iterable[Trusted] = ()) -> None:
+def save(
+    model: object, path: str | os.PathLike[str], *, trusted: Iterable[Trusted] = ()
+) -> None:
     """Save a model, fitted or not, with all that a later `fit` or `partial_fit` needs.
 
-    The file at `path` is replaced as a whole or not at all, whatever fails or kills the process.
-    Callbacks are not saved. Nor is ``memory``, the folder in which a pipeline keeps results: a
-    loaded one has None, as a later fit would read pickles there.
+    The file at `path` is replaced as a whole or not at all, whatever fails or kills the
+    process. Callbacks are not saved. Nor is ``memory``, the folder in which a pipeline
+    keeps results: a loaded one has None, as a later fit would read pickles there.
 
     Parameters
     ----------
@@ -58,15 +62,16 @@ def save(model: object, path: str | os.PathLike[str], *, trusted: Iterable[Trust
     path : str or path-like
         Of the file.
     trusted : iterable of type, default=()
-        Classes of your own that may be in the file: estimators and holders of data, whose state is
-        their attributes. Functions, as of a `FunctionTransformer`, need not be named here: the
-        file has their import path alone.
+        Classes of your own that may be in the file: estimators and holders of data, whose
+        state is their attributes. Functions, as of a `FunctionTransformer`, need not be
+        named here: the file has their import path alone.
 
     Raises
     ------
     ValueError
-        If the model holds what a file cannot: a class that is not trusted, a function without an
-        import path (a lambda), an estimator that holds itself, or a vectorizer that reads files.
+        If the model holds what a file cannot: a class that is not trusted, a function
+        without an import path (a lambda), an estimator that holds itself, or a vectorizer
+        that reads files.
 
     See Also
     --------
@@ -97,7 +102,9 @@ def save(model: object, path: str | os.PathLike[str], *, trusted: Iterable[Trust
                 f"the model cannot be saved: nested deeper than {DEEPEST} levels."
             ) from None
         about = {"format": _FORMAT, "loclin": loclin.__version__}
-        tree = json.dumps(about | {"scikit-learn": sklearn.__version__, "model": node}).encode()
+        tree = json.dumps(
+            about | {"scikit-learn": sklearn.__version__, "model": node}
+        ).encode()
         try:
             Survey(node, len(tree), _arrays(archive))
         except ValueError as error:
@@ -110,7 +117,8 @@ def save(model: object, path: str | os.PathLike[str], *, trusted: Iterable[Trust
 def _archive_in(file: BinaryIO) -> Iterator[ZipFile]:
     """Open an archive to be written, which is left as it is where writing fails.
 
-    Closing one that an interrupt has left with a file half written would raise another error.
+    Closing one that an interrupt has left with a file half written would raise another
+    error.
     """
     archive = ZipFile(file, "w", ZIP_STORED)
     try:
@@ -129,22 +137,24 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[Trusted] = ()) -> An
     path : str or path-like
         Of the file.
     trusted : iterable of type, function or str, default=()
-        What of your own may be in the file: classes, as for `save`; functions that transformers
-        hold, besides NumPy's plain ones (``np.log1p``) and scikit-learn's scores of features; and
-        texts that could take any time: a ``token_pattern`` with several repetitions, or with a
-        repeated group. Nothing is imported because a file names it.
+        What of your own may be in the file: classes, as for `save`; functions that
+        transformers hold, besides NumPy's plain ones (``np.log1p``) and scikit-learn's
+        scores of features; and texts that could take any time: a ``token_pattern`` with
+        several repetitions, or with a repeated group. Nothing is imported because a file
+        names it.
 
     Returns
     -------
     model : estimator
-        It predicts bit for bit what the saved one did, and goes on learning where that could:
-        streams, warm starts, and fits of which a `loclin.callbacks.Checkpoint` was written.
+        It predicts bit for bit what the saved one did, and goes on learning where that
+        could: streams, warm starts, and fits of which a `loclin.callbacks.Checkpoint` was
+        written.
 
     Raises
     ------
     ValueError
-        If the file is not one of `save`, is damaged, is of a newer format, or names what is not
-        trusted.
+        If the file is not one of `save`, is damaged, is of a newer format, or names what
+        is not trusted.
 
     Examples
     --------
@@ -158,7 +168,8 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[Trusted] = ()) -> An
         raise
     except Refused as error:
         raise ValueError(f"{path} {error}") from None
-    except Exception as error:  # whatever reading raises where a file is damaged or forged
+    except Exception as error:
+        # whatever reading raises where a file is damaged or forged
         shown = _shown(f"{type(error).__name__}: {error}")
         raise ValueError(f"{path} is damaged ({shown}). Save the model again.") from None
 
@@ -194,9 +205,11 @@ def _model(content: bytes, classes: Classes) -> Any:
 
 
 def _text(archive: ZipFile, n_bytes: int) -> bytes:
-    """Return the tree, still as text. Raise where the file would unpack to more than `save` does.
+    """Return the tree, still as text.
+    Raise where the file would unpack to more than `save` does.
 
-    What is stored as it is has the size that is declared for it; what is packed may have any.
+    What is stored as it is has the size that is declared for it; what is packed may have
+    any.
     """
     parts = archive.infolist()
     for part in parts:
@@ -220,7 +233,11 @@ def _text(archive: ZipFile, n_bytes: int) -> bytes:
 
 def _arrays(archive: ZipFile) -> dict[str, int]:
     """Return the size of each array."""
-    return {part.filename: part.file_size for part in archive.infolist() if part.filename != _TREE}
+    return {
+        part.filename: part.file_size
+        for part in archive.infolist()
+        if part.filename != _TREE
+    }
 
 
 def _refuse_unknown(names: Iterable[tuple[str, str]], classes: Classes) -> None:
@@ -229,7 +246,8 @@ def _refuse_unknown(names: Iterable[tuple[str, str]], classes: Classes) -> None:
     for of_what, name in sorted(names, key=lambda pair: pair[::-1]):
         if not classes.knows(name, of_what):
             refused.append(name)
-            if len(refused) == _MOST_NAMES:  # looking further takes time, and tells no more
+            # looking further takes time, and tells no more
+            if len(refused) == _MOST_NAMES:
                 break
     if refused:
         own = ", ".join(name.rpartition(".")[2] for name in refused)
@@ -247,9 +265,11 @@ def _shown(text: Any) -> str:
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file beside `path` for writing, and put it in its place once it is whole on disk.
+    """Open a file beside `path` for writing,
+    and put it in its place once it is whole on disk.
 
-    Whatever fails in the ``with`` block, or kills the process, leaves the earlier file as it was.
+    Whatever fails in the ``with`` block, or kills the process, leaves the earlier file as
+    it was.
 
     Parameters
     ----------
@@ -261,7 +281,8 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     file : binary file
     """
     target = Path(os.path.realpath(path))
-    for left in target.parent.glob(f".{escape(target.name)}.*.tmp"):  # by a process that was killed
+    # by a process that was killed
+    for left in target.parent.glob(f".{escape(target.name)}.*.tmp"):
         if time.time() - left.stat().st_mtime > _STALE:
             left.unlink(missing_ok=True)
     beside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.tmp")

@@ -16,7 +16,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from loclin.io._classes import Classes, Refused
 
-# Parts of regular expressions: an escape or set of letters, a group's first letters, a repetition.
+# Parts of regular expressions: an escape or set of letters, a group's first letters, a
+# repetition.
 _LETTER = re.compile(r"\\\D|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _GROUP = re.compile(r"\(\?(?:[aiLmsu]+\)|[:=!]|<[=!])")
 _REPEAT = re.compile(r"(?:[*+?]|\{[\d,]*\}?)[?+]?")
@@ -25,16 +26,24 @@ _LONGEST = 200
 
 
 def without_memory(kind: type, state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of an object without the folder in which an estimator keeps pickles."""
+    """Return the state of an object without the folder in
+    which an estimator keeps pickles.
+    """
     memory = state.get("memory")
     keeps = isinstance(memory, str | os.PathLike) or hasattr(memory, "cache")
-    return state | {"memory": None} if keeps and issubclass(kind, BaseEstimator) else state
+    return (
+        state | {"memory": None} if keeps and issubclass(kind, BaseEstimator) else state
+    )
 
 
 def reads_files(kind: type, state: dict[str, Any]) -> bool:
-    """Tell whether an object is a vectorizer that would read the files that the rows name."""
+    """Tell whether an object is a vectorizer that would read
+    the files that the rows name.
+    """
     source = state.get("input", "content")
-    return hasattr(kind, "build_tokenizer") and not (type(source) is str and source == "content")
+    return hasattr(kind, "build_tokenizer") and not (
+        type(source) is str and source == "content"
+    )
 
 
 def is_of_class(kind: type, name: str) -> bool:
@@ -56,7 +65,9 @@ def counts_wrongly(kind: type, state: dict[str, Any]) -> str | None:
         return "vocabulary_"
     n_features = state.get("n_features", 1)
     hashes = issubclass(kind, FeatureHasher | HashingVectorizer)
-    if hashes and not (isinstance(n_features, int | np.integer) and 0 < n_features < 2**31):
+    if hashes and not (
+        isinstance(n_features, int | np.integer) and 0 < n_features < 2**31
+    ):
         return "n_features"
     if issubclass(kind, OneHotEncoder) and "_n_features_outs" in state:
         return _encodes_wrongly(state)
@@ -71,9 +82,13 @@ def _encodes_wrongly(state: dict[str, Any]) -> str | None:
     dropped = state.get("_drop_idx_after_grouping")
     dropped = [None] * n if dropped is None else list(dropped)
     widths = []
-    for of_feature, few, at, drop in zip(state["categories_"], rare, places, dropped, strict=True):
+    for of_feature, few, at, drop in zip(
+        state["categories_"], rare, places, dropped, strict=True
+    ):
         width = len(of_feature) - (0 if few is None else len(few) - 1)
-        if at is not None and not (len(at) == len(of_feature) and set(at) <= set(range(width))):
+        if at is not None and not (
+            len(at) == len(of_feature) and set(at) <= set(range(width))
+        ):
             return "_default_to_infrequent_mappings"
         if drop is not None and not 0 <= drop < width:
             return "_drop_idx_after_grouping"
@@ -85,7 +100,9 @@ _LISTS = {"steps": 2, "transformer_list": 2, "transformers": 3, "transformers_":
 
 
 def lists_wrongly(state: dict[str, Any]) -> str | None:
-    """Tell which list of named parts has one that is no tuple of so many; None if none has."""
+    """Tell which list of named parts has one that is no tuple
+    of so many; None if none has.
+    """
     for name, n_parts in _LISTS.items():
         for part in state.get(name) or ():
             if not (isinstance(part, tuple | list) and len(part) == n_parts):
@@ -101,19 +118,26 @@ def check(found: Any, classes: Classes) -> None:
     kind, state = type(found), getattr(found, "__dict__", {})
     held = state.get("estimator")
     if isinstance(found, FrozenEstimator) and not isinstance(held, BaseEstimator):
-        raise ValueError("a FrozenEstimator holds no estimator")  # it would ask itself for all
+        # it would ask itself for all
+        raise ValueError("a FrozenEstimator holds no estimator")
     if reads_files(kind, state):
         raise Refused(f"has a {kind.__name__} that reads the files that the rows name.")
     if isinstance(found, BaseEstimator):
         unlike = lists_wrongly(state)
         if unlike is not None:
-            raise ValueError(f"{unlike} of a {kind.__name__} has a part of another length")
+            raise ValueError(
+                f"{unlike} of a {kind.__name__} has a part of another length"
+            )
         wrong = counts_wrongly(kind, state)
         if wrong is not None:
-            raise ValueError(f"{wrong} of a {kind.__name__} counts columns that are not there")
+            raise ValueError(
+                f"{wrong} of a {kind.__name__} counts columns that are not there"
+            )
         for name, value in state.items():
             if isinstance(value, np.ndarray) and value.ndim == 0:
-                raise ValueError(f"{name} of a {kind.__name__} is an array without an axis")
+                raise ValueError(
+                    f"{name} of a {kind.__name__} is an array without an axis"
+                )
     for name, is_safe in _SAFE.items():
         text = state.get(name)
         if isinstance(text, str) and not is_safe(text) and text not in classes.texts:
@@ -127,13 +151,18 @@ def check(found: Any, classes: Classes) -> None:
 def ends_soon(pattern: str) -> bool:
     r"""Tell whether a regular expression is plain enough to take n^2 steps at most.
 
-    It repeats no group, and one letter or set of letters at most: as ``(?u)\b\w\w+\b`` does.
-    Repetitions within one another may take 2^n steps, and k in a row n^k.
+    It repeats no group, and one letter or set of letters at most: as ``(?u)\b\w\w+\b``
+    does. Repetitions within one another may take 2^n steps, and k in a row n^k.
     """
     plain = _GROUP.sub("(", _LETTER.sub("a", pattern))
     repeats = [*_REPEAT.finditer(plain)]
     of_group = any(plain[: one.start()].endswith((")", "(")) for one in repeats)
-    return len(pattern) <= _LONGEST and "\\" not in plain and len(repeats) <= 1 and not of_group
+    return (
+        len(pattern) <= _LONGEST
+        and "\\" not in plain
+        and len(repeats) <= 1
+        and not of_group
+    )
 
 
 _SAFE = {

@@ -33,8 +33,8 @@ PUBLIC = (
     "sklearn.preprocessing",
     "sklearn.random_projection",
 )
-# What else models keep, for streams and warm starts: classes of these folders, which hold data.
-# None of them has a method that Python calls while it is made or thrown away.
+# What else models keep, for streams and warm starts: classes of these folders, which hold
+# data. None of them has a method that Python calls while it is made or thrown away.
 _FOLDERS = "engine", "fitting", "portable.words", "tables.encoder", *FOLDERS
 HOLDERS = tuple(f"loclin.{folder}." for folder in _FOLDERS)
 _OTHERS = {"sklearn.compose.make_column_selector"}
@@ -65,7 +65,9 @@ class Refused(ValueError):
 
 
 def name_of(kind: Any) -> str:
-    """Return the name of a class or function in files: the public one, where there is one."""
+    """Return the name of a class or function in files:
+    the public one, where there is one.
+    """
     package, name = kind.__module__, kind.__name__
     while package:
         if package in PUBLIC and getattr(import_module(package), name, None) is kind:
@@ -77,9 +79,12 @@ def name_of(kind: Any) -> str:
 def path_of(function: Any) -> str | None:
     """Return the import path of a function; None where it has none."""
     name = function.__name__
-    if getattr(function, "__module__", None) is None:  # as of the functions of scipy.special
+    # as of the functions of scipy.special
+    if getattr(function, "__module__", None) is None:
         packages = ("numpy", "scipy.special")
-        found = [one for one in packages if getattr(import_module(one), name, None) is function]
+        found = [
+            one for one in packages if getattr(import_module(one), name, None) is function
+        ]
         return f"{found[0]}.{name}" if found else None
     value: Any = sys.modules.get(function.__module__)
     for part in getattr(function, "__qualname__", name).split("."):
@@ -88,12 +93,14 @@ def path_of(function: Any) -> str | None:
 
 
 class Classes:
-    """The classes and functions that may be in a file, and the texts that rule what these do.
+    """The classes and functions that may be in a file,
+    and the texts that rule what these do.
 
     Parameters
     ----------
     trusted : iterable of type, function or str
-        Those that the caller trusts, besides loclin's own and scikit-learn's transformers.
+        Those that the caller trusts, besides loclin's own and scikit-learn's
+        transformers.
     """
 
     def __init__(self, trusted: Iterable[Trusted] = ()) -> None:
@@ -134,13 +141,17 @@ class Classes:
         """Tell whether a file may have that name; `of_what` it is one, as `Survey` says."""
         if of_what == "type":
             return name in TYPES
-        return (self.function(name) if of_what == "function" else self.find(name)) is not None
+        return (
+            self.function(name) if of_what == "function" else self.find(name)
+        ) is not None
 
 
 def _find(name: str) -> type | None:
     module, _, attribute = name.rpartition(".")
     of_holders = f"{module}.".startswith(HOLDERS)
-    if not (of_holders or module in PUBLIC) or (attribute.startswith("_") and not of_holders):
+    if not (of_holders or module in PUBLIC) or (
+        attribute.startswith("_") and not of_holders
+    ):
         return None
     try:
         kind = getattr(import_module(module), attribute, None)

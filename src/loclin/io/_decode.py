@@ -26,8 +26,8 @@ _SPARSE = {
 }
 # What the numbers of JSON are for each kind of dtype.
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "U": str}
-# Where the C code of generators reads at a place that their state names: its highest value. NumPy
-# does not look.
+# Where the C code of generators reads at a place that their state names: its highest
+# value. NumPy does not look.
 _PLACES = {"MT19937": 624, "Philox": 4}
 _MOST_SEEDS = 1000
 
@@ -183,7 +183,9 @@ class Decoder:
         state = {str(key): self.value(one) for key, one in node["state"]}
         methods = [name for name in state if is_of_class(kind, name)]
         if methods:
-            raise ValueError(f"{methods[0]} is a method of {kind.__name__}, not an attribute")
+            raise ValueError(
+                f"{methods[0]} is a method of {kind.__name__}, not an attribute"
+            )
         # An earlier version may have had fewer parameters.
         state = without_memory(kind, _defaults(kind) | state)
         if hasattr(found, "__setstate__"):
@@ -198,7 +200,9 @@ def _seeds(seed: dict[str, Any]) -> np.random.SeedSequence:
     """Return the seeds of a generator; NumPy mixes each with each of the pool."""
     for part in (seed["entropy"], seed["spawn_key"]):
         words = () if part is None or isinstance(part, int) else part
-        if len(words) > _MOST_SEEDS or any(not isinstance(n, int | np.integer) for n in words):
+        if len(words) > _MOST_SEEDS or any(
+            not isinstance(n, int | np.integer) for n in words
+        ):
             raise ValueError("no seed of a generator")
     if not 0 < seed["pool_size"] <= 64:
         raise ValueError("no pool of a generator")
@@ -231,7 +235,11 @@ def read_array(content: bytes) -> np.ndarray:
     read_header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
     shape, by_column, dtype = read_header(start)
     n_bytes = math.prod(shape) * dtype.itemsize
-    if dtype.kind not in ARRAYS or not dtype.itemsize or n_bytes != len(content) - start.tell():
+    if (
+        dtype.kind not in ARRAYS
+        or not dtype.itemsize
+        or n_bytes != len(content) - start.tell()
+    ):
         raise ValueError(f"an array of shape {shape} and type {dtype} has other bytes")
     order: Any = "F" if by_column else "C"
     return np.ndarray(shape, dtype, content, start.tell(), order=order).copy(order="K")

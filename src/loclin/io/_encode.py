@@ -32,8 +32,8 @@ BIT_GENERATORS = {"MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"}
 class Encoder:
     """Writes arrays into an archive, and returns the rest as a tree.
 
-    What several places share is written once. A node is None, a boolean, number, string or list,
-    or a dict whose first key tells what it is.
+    What several places share is written once. A node is None, a boolean, number, string
+    or list, or a dict whose first key tells what it is.
 
     Parameters
     ----------
@@ -82,7 +82,9 @@ class Encoder:
     def _refuse(self, value: Any, where: str) -> ValueError:
         kind = value if isinstance(value, type) else type(value)
         named = getattr(value, "__name__", None)
-        what = f"{kind.__name__} {named}" if named and value is not kind else kind.__name__
+        what = (
+            f"{kind.__name__} {named}" if named and value is not kind else kind.__name__
+        )
         return ValueError(
             f"{where} cannot be saved: a file holds no {what}. Replace it, or name a class of "
             "data of your own in trusted=[...]."
@@ -110,7 +112,9 @@ class Encoder:
             if self.classes.find(name_of(kind)) is kind:
                 return {"enum": name_of(kind), "value": value.value}
         elif isinstance(value, np.generic):
-            if (value.dtype.kind in NUMBERS and value.itemsize <= 8) or value.dtype.kind == "U":
+            if (
+                value.dtype.kind in NUMBERS and value.itemsize <= 8
+            ) or value.dtype.kind == "U":
                 return {"number": value.item(), "dtype": value.dtype.str}
         elif is_named_tuple(kind) and self.classes.find(name_of(kind)) is kind:
             items = [self.node(one, f"{where}.{name}")
@@ -144,7 +148,9 @@ class Encoder:
         if value.format not in ("csr", "csc"):
             raise self._refuse(value, where)
         parts = [getattr(value, part) for part in ("data", "indices", "indptr")]
-        parts = [self.node(part.copy() if is_constant(part) else part, where) for part in parts]
+        parts = [
+            self.node(part.copy() if is_constant(part) else part, where) for part in parts
+        ]
         shape, is_array = [int(n) for n in value.shape], isinstance(value, sparse.sparray)
         return {value.format: parts, "shape": shape, "is_array": is_array}
 
@@ -184,7 +190,9 @@ def is_constant(array: np.ndarray) -> bool:
 
 _UNSHARED: dict[type, Callable[[Encoder, Any, str], Any]] = {
     tuple: lambda self, value, where: {"tuple": [self.node(one, where) for one in value]},
-    frozenset: lambda self, value, where: {"frozenset": [self.node(one, where) for one in value]},
+    frozenset: lambda self, value, where: {
+        "frozenset": [self.node(one, where) for one in value]
+    },
     slice: lambda self, value, where: {
         "slice": [self.node(end, where) for end in (value.start, value.stop, value.step)]
     },

@@ -7,18 +7,20 @@ from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any
 
-# Levels of lists, dicts and objects within one another. A pipeline in a pipeline takes four.
+# Levels of lists, dicts and objects within one another. A pipeline in a pipeline takes
+# four.
 DEEPEST = 100
-# What making a model may take: so many steps of about ten microseconds, and one for so many bytes
-# of the file.
+# What making a model may take: so many steps of about ten microseconds, and one for so
+# many bytes of the file.
 _MOST_STEPS, _BYTES_OF_STEP = 50_000, 32
 _STEPS = {"object": 3, "generator": 3, "csr": 10, "csc": 10, "random_state": 60}
-# Python salts the hashes of strings alone: numbers can be chosen so that all collide, and n of them
-# in one set then take n^2 comparisons.
+# Python salts the hashes of strings alone: numbers can be chosen so that all collide, and
+# n of them in one set then take n^2 comparisons.
 _COMPARISONS_OF_STEP = 400
-# Bytes of the constant arrays of a file, which holds one number for each. What goes through every
-# entry of them takes no more. 20 classes of 40 models of 36,568 features fit; others are written
-# in full, so that they take no more memory than the file has bytes.
+# Bytes of the constant arrays of a file, which holds one number for each. What goes
+# through every entry of them takes no more. 20 classes of 40 models of 36,568 features
+# fit; others are written in full, so that they take no more memory than the file has
+# bytes.
 MOST_CONSTANT = 2**28
 # Bytes that a node counts for, so that what takes time to show counts too.
 _NODE = 2048
@@ -31,7 +33,8 @@ _CHILDREN: dict[str, Callable[[Any], list[Any]]] = {
 }
 _OF_PARTS = {"set", "frozenset", "slice", "tuple", "objects", "csr", "csc"}
 _LEAVES = {"same", "type", "dtype", "number", "enum", "array", "function"}
-# What may be in several places; the decoder counts each before its parts, in the same order.
+# What may be in several places; the decoder counts each before its parts, in the same
+# order.
 _SHARED = {"list", "dict", "set", "objects", "array", "csr", "csc", "generator", "random_state",
            "object"}  # fmt: skip
 # Where the node of a kind has a name.
@@ -42,7 +45,8 @@ _HASHED = {"dict": 2, "set": 1, "frozenset": 1}
 
 
 class Survey:
-    """What a tree names. Raises where `save` writes none such, or its model takes too long or much.
+    """What a tree names. Raises where `save` writes none such,
+    or its model takes too long or much.
 
     A model is as large as those find it who do not notice what is shared: ``repr`` and
     scikit-learn's ``clone`` go through a list once for each time that it is mentioned.
@@ -60,8 +64,11 @@ class Survey:
         self.names: set[tuple[str, str]] = set()  # each with what it is a name of
         self._unread = dict(arrays)
         self._size = 0
-        self._sizes: list[int | None] = []  # of what may be shared; None while it is not whole
-        # Members of an ensemble share codings and labels: so much more than the file has is enough.
+        self._sizes: list[
+            int | None
+        ] = []  # of what may be shared; None while it is not whole
+        # Members of an ensemble share codings and labels: so much more than the file has
+        # is enough.
         self._room = 2 * MOST_CONSTANT + 64 * sum(arrays.values()) + 2 * _NODE * n_letters
         self._steps = _MOST_STEPS + (sum(arrays.values()) + n_letters) // _BYTES_OF_STEP
         if isinstance(tree, dict | list):
@@ -78,10 +85,14 @@ class Survey:
         children = _children(kind, node)
         self._size += _NODE * (1 + len(children)) + self._of_leaf(kind, node)
         if self._size > self._room:
-            raise ValueError("what is in several places of it, or constant, grows too large")
+            raise ValueError(
+                "what is in several places of it, or constant, grows too large"
+            )
         self._take(_STEPS.get(kind, 1))
         hashed = _HASHED.get(kind, 0)
-        n_unsalted = sum(type(one) is not str for one in children[::hashed]) if hashed else 0
+        n_unsalted = (
+            sum(type(one) is not str for one in children[::hashed]) if hashed else 0
+        )
         kinds = set(map(type, children))
         for place, child in enumerate(children if dict in kinds or list in kinds else ()):
             if isinstance(child, dict | list):
@@ -99,7 +110,9 @@ class Survey:
             raise ValueError("it has too many parts, or keys that are no strings")
 
     def _of_leaf(self, kind: str, node: Any) -> int:
-        """Return what a node without children counts for beside itself, and note its name."""
+        """Return what a node without children counts for beside
+        itself, and note its name.
+        """
         if kind in _NAMED and _NAMED[kind] in node:
             name = node[_NAMED[kind]]
             self.names.add((_NAMED[kind], name if isinstance(name, str) else str(name)))
@@ -113,8 +126,12 @@ class Survey:
             return size
         if kind == "array":
             if node["array"] not in self._unread:
-                raise ValueError(f"the array {node['array']} is not there, or is in two places")
-            return max(self._unread.pop(node["array"]), _of_constant(node.get("shape", [0])))
+                raise ValueError(
+                    f"the array {node['array']} is not there, or is in two places"
+                )
+            return max(
+                self._unread.pop(node["array"]), _of_constant(node.get("shape", [0]))
+            )
         return 0
 
 

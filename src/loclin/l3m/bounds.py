@@ -9,17 +9,18 @@ from loclin.fitting.checks import check_number
 
 
 def vc_bound(n_regions: int, n_features: int) -> float:
-    """Upper bound of the VC dimension of an L3M for two classes (Theorem 4.1, derived afresh).
+    """Upper bound of the VC dimension of an L3M for two classes
+    (Theorem 4.1, derived afresh).
 
-    A prediction is a Boolean function of N = r (r - 1) / 2 + r linear ones: which of two partition
-    functions is larger, for each pair, and each region's classifier. Each has VC dimension D =
-    n_features + 1, so N of them part m rows in at most ``(e m / D)^(D N)`` ways, which is less than
-    2^m beyond
+    A prediction is a Boolean function of N = r (r - 1) / 2 + r linear ones: which of two
+    partition functions is larger, for each pair, and each region's classifier. Each has
+    VC dimension D = n_features + 1, so N of them part m rows in at most
+    ``(e m / D)^(D N)`` ways, which is less than 2^m beyond
 
         2 N log2(e N) D.
 
-    The paper prints (r - 1)^2 / 2 + 1 functions, which is too few: three regions have three pairs
-    and three classifiers.
+    The paper prints (r - 1)^2 / 2 + 1 functions, which is too few: three regions have
+    three pairs and three classifiers.
 
     Parameters
     ----------

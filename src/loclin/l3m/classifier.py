@@ -14,7 +14,12 @@ from loclin.fitting.atomic import snapshot
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_number
 from loclin.fitting.pieces import names_of
-from loclin.l3m.models import ConvexModels, OnlineModels, PartitionedModels, RegionalModels
+from loclin.l3m.models import (
+    ConvexModels,
+    OnlineModels,
+    PartitionedModels,
+    RegionalModels,
+)
 from loclin.l3m.recipe import L3MRecipe
 from loclin.l3m.rules import region_rules
 
@@ -26,24 +31,27 @@ _AUTO = (2, 4, 8, 16, 32)  # regions that n_regions="auto" tries
 class L3MClassifier(LocallyLinearClassifier):
     """Take this for a model in words: learned regions, and a linear rule in each (L3M).
 
-    What matters most is `n_regions`, `alpha` and `solver`. A row is in the region whose partition
-    function is largest, and that region's classifier alone scores it (section 3 of the paper):
+    What matters most is `n_regions`, `alpha` and `solver`. A row is in the region whose
+    partition function is largest, and that region's classifier alone scores it (section 3
+    of the paper):
 
         region(x) = argmax_k g_k(x)        score_y(x) = w_yk . x + b_yk,   k = region(x)
 
-    so a prediction costs n_regions + n_classes products. `region_rules` puts both into words.
+    so a prediction costs n_regions + n_classes products. `region_rules` puts both into
+    words.
 
-    ``solver="convex"`` is the paper's program (Equations 5, 7 and 8), whose optimum depends on rows
-    drawn at random to hold the regions apart:
+    ``solver="convex"`` is the paper's program (Equations 5, 7 and 8), whose optimum
+    depends on rows drawn at random to hold the regions apart:
 
         minimise    sum_i w_i max_k [hinge_i(f_k) + phi(G, k, x_i) - 1] / sum_i w_i
                         + alpha/2 sum_k ||f_k||^2
         subject to  g_k(x) >= margin at the row drawn for region k,  k = 1 .. n_regions - 1
 
     with ``hinge_i(f) = (1 - y_i f(x_i))+``, or for more than two classes the largest of
-    ``(1 - f_{y_i})+`` and all other ``(1 + f_y)+``; and phi(G, k, x) the largest of ``(1 + g_k)+``
-    and all other ``(1 - g_j)+``. ``loss="logistic"`` puts ``log(1 + exp(-z))`` for every
-    ``(1 - z)+``. For two regions this is Equation 4. ``solver="online"`` descends on it row by row.
+    ``(1 - f_{y_i})+`` and all other ``(1 + f_y)+``; and phi(G, k, x) the largest of
+    ``(1 + g_k)+`` and all other ``(1 - g_j)+``. ``loss="logistic"`` puts
+    ``log(1 + exp(-z))`` for every ``(1 - z)+``. For two regions this is Equation 4.
+    ``solver="online"`` descends on it row by row.
 
     ``solver="refined"``, the default, minimises the risk of the model itself,
 
@@ -54,67 +62,74 @@ class L3MClassifier(LocallyLinearClassifier):
     Parameters
     ----------
     n_regions : int, "auto" or None, default=None
-        Regions, at least 2; fewer, with a warning, where there are fewer rows. None takes the
-        paper's 6, or n_samples / 10 if that is less. "auto" doubles them from 2 for as long as the
-        refined model's risk on held-out rows (`validation_fraction`) falls by 2 %.
+        Regions, at least 2; fewer, with a warning, where there are fewer rows. None takes
+        the paper's 6, or n_samples / 10 if that is less. "auto" doubles them from 2 for
+        as long as the refined model's risk on held-out rows (`validation_fraction`) falls
+        by 2 %.
     solver : {"refined", "convex", "online"}, default="refined"
         See above. Only "online" can learn from a stream.
     margin : float, default=10.0
         Above 0: the paper's beta. Not used by "refined".
     n_restarts : int or None, default=None
-        Starts, of which one is kept: "convex", draws of constraint rows, the least training error
-        (None: the paper's 30); "refined", partitions by k-means, the least held-out risk (3);
-        "online", runs, the least running error (5).
+        Starts, of which one is kept: "convex", draws of constraint rows, the least
+        training error (None: the paper's 30); "refined", partitions by k-means, the least
+        held-out risk (3); "online", runs, the least running error (5).
     loss : {"hinge", "logistic"}, default="logistic"
-        Loss of the margin. It is that of a region's classifier, and with "convex" and "online" of
-        the partition too. "refined" takes that of the softmax, or Crammer and Singer's hinge,
-        slightly smoothed. The default is "logistic", which errs no more on most sets.
+        Loss of the margin. It is that of a region's classifier, and with "convex" and
+        "online" of the partition too. "refined" takes that of the softmax, or Crammer and
+        Singer's hinge, slightly smoothed. The default is "logistic", which errs no more
+        on most sets.
     alpha : float, "auto" or "scale", default="auto"
-        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to 50,000
-        rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest log loss on rows
-        held out. "scale" is ``0.02 (mean ||x||^2 + 1) / n_samples``. The penalty is that of the
-        classifiers; with "refined", the partition has ten times as strong a one. "convex" takes
-        "auto" as "scale".
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
+        50,000 rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest
+        log loss on rows held out. "scale" is ``0.02 (mean ||x||^2 + 1) / n_samples``. The
+        penalty is that of the classifiers; with "refined", the partition has ten times as
+        strong a one. "convex" takes "auto" as "scale".
     pieces : int, "auto" or None, default="auto"
-        Most columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
-        models can bend along single features. "auto" takes 8 where they lower the log loss of
-        held-out rows, None takes none. `local_model` stays exact; docs/parameters.md has the rest.
+        Most columns beside each feature that rise from 0 to 1 between two of its
+        quantiles, so that models can bend along single features. "auto" takes 8 where
+        they lower the log loss of held-out rows, None takes none. `local_model` stays
+        exact; docs/parameters.md has the rest.
     standardize : bool, default=True
-        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are not centred. Models and explanations are of the features as given.
+        Centre the features, and divide them by their standard deviations, as
+        `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
+        the features as given.
     max_iter : int, default=100
-        Most iterations: a fit that needs more warns. An iteration is a pass over the rows. With
-        "refined" it is a round of at most 30 passes, and from the seventh on the partition is hard.
-        With "convex" it is a round of at most 600, with ever less smoothing. The default is lower,
-        100.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the
+        rows. With "refined" it is a round of at most 30 passes, and from the seventh on
+        the partition is hard. With "convex" it is a round of at most 600, with ever less
+        smoothing. The default is lower, 100.
     tol : float, default=1e-3
-        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by less than
-        this. "convex" ends when the duality gap is at most this part of the objective, for every
-        draw.
+        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by
+        less than this. "convex" ends when the duality gap is at most this part of the
+        objective, for every draw.
     n_iter_no_change : int, default=5
-        Iterations in a row without a gain of `tol`, after which a fit ends. At least 5 with
-        "refined", or the partition may not become hard. With "convex", only if `early_stopping`.
+        Iterations in a row without a gain of `tol`, after which a fit ends. At least 5
+        with "refined", or the partition may not become hard. With "convex", only if
+        `early_stopping`.
     eta0 : float, default=3.0
-        First step of the models, in units of the inverse mean squared norm of their features. The
-        step at row t is ``1 / sqrt(t)`` of it. The default is lower, 3. Only "online".
+        First step of the models, in units of the inverse mean squared norm of their
+        features. The step at row t is ``1 / sqrt(t)`` of it. The default is lower, 3.
+        Only "online".
     early_stopping : bool, default=False
-        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`.
-        "convex" also ends by its duality gap.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by
+        `tol`. "convex" also ends by its duality gap.
     validation_fraction : float, default=0.2
-        Part of the rows that `early_stopping` holds out. As many are held out to choose among the
-        starts of "refined", which then learn from all rows, and to choose the number of regions.
-        The default is higher, 0.2.
+        Part of the rows that `early_stopping` holds out. As many are held out to choose
+        among the starts of "refined", which then learn from all rows, and to choose the
+        number of regions. The default is higher, 0.2.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
-        fits that choose parameters and the temperature, and restarts.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
+        the short fits that choose parameters and the temperature, and restarts.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves the short fits for it, as in a search
-        by accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as
+        in a search by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
-        Let `fit` go on from the fit before. "refined" goes on with the partition hard, "online"
-        with all its runs. "convex" starts afresh: its optimum does not depend on the start.
+        Let `fit` go on from the fit before. "refined" goes on with the partition hard,
+        "online" with all its runs. "convex" starts afresh: its optimum does not depend on
+        the start.
     random_state : int, RandomState instance or None, default=None
         Seed of all that is drawn at random; a number makes fits repeatable.
     verbose : int, default=0
@@ -132,17 +147,20 @@ class L3MClassifier(LocallyLinearClassifier):
     intercept_ : ndarray of shape (s,)
         Zeros.
     constraint_rows_ : ndarray of shape (n_regions - 1,)
-        "convex" and "online": rows of X (of the first call, on a stream) of the constraints.
+        "convex" and "online": rows of X (of the first call, on a stream) of the
+        constraints.
     dual_gap_ : float
-        "convex": certificate. The objective is at most this part of itself above the optimum; NaN
-        with more than 1,500 features, where it is not computed.
+        "convex": certificate. The objective is at most this part of itself above the
+        optimum; NaN with more than 1,500 features, where it is not computed.
     alpha_ : float
     t_ : int
         "online": rows passed over.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out
+        tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
+        held out.
     objective_, validation_scores_ : list of float
         One value an iteration; "convex": the program's objective, exact.
     n_iter_, n_features_in_ : int
@@ -232,12 +250,15 @@ class L3MClassifier(LocallyLinearClassifier):
             Numbers from 0 to n_regions - 1. A region may be empty.
         """
         return regions_of(
-            self._validate_new(X), self._learned.partition_coef, self._learned.partition_intercept
+            self._validate_new(X),
+            self._learned.partition_coef,
+            self._learned.partition_intercept,
         )
 
     @snapshot
     def region_rules(self, X: ArrayLike | None = None, n_top: int = 3) -> list[str]:
-        """Describe each region: where it is, and its classifier, by their largest coefficients.
+        """Describe each region: where it is,
+        and its classifier, by their largest coefficients.
 
         Parameters
         ----------
@@ -249,8 +270,8 @@ class L3MClassifier(LocallyLinearClassifier):
         Returns
         -------
         rules : list of str
-            One text of some lines for each region. Regions where no row of X is, or hardly any was
-            learned, say so, and nothing else.
+            One text of some lines for each region. Regions where no row of X is, or
+            hardly any was learned, say so, and nothing else.
 
         Examples
         --------
@@ -263,10 +284,15 @@ class L3MClassifier(LocallyLinearClassifier):
         """
         check_is_fitted(self, "partition_coef_")
         check_number("n_top", n_top, Integral, low=1, open_high=True)
-        names = getattr(self, "feature_names_in_", [f"x{f}" for f in range(self.n_features_in_)])
+        names = getattr(
+            self, "feature_names_in_", [f"x{f}" for f in range(self.n_features_in_)]
+        )
         regions = None if X is None else self.regions(X)
         models = RegionalModels(
-            self.partition_coef_, self.partition_intercept_, self.local_coef_, self.local_intercept_
+            self.partition_coef_,
+            self.partition_intercept_,
+            self.local_coef_,
+            self.local_intercept_,
         )
         names = [*names, *names_of(self._features.pieces, names)]
         scale, columns = self._features.scale, self._features.columns

@@ -1,16 +1,17 @@
-"""The convex program of L3M (Equations 4, 5, 7 and 8), by smoothing, with a bound from below.
+"""The convex program of L3M (Equations 4, 5, 7 and 8),
+by smoothing, with a bound from below.
 
 Minimises, over local classifiers f and partition functions g of the r regions,
 
     1/(sum w) sum_i w_i max_k [hinge_i(f_k) + phi(G, k, x_i) - 1] + alpha/2 sum_k ||f_k||^2
     subject to  g_k(x) >= margin  at the row drawn for region k,  k = 1 .. r - 1.
 
-Every maximum is smoothed (`surrogate_rows`), and L-BFGS descends; round by round the smoothing is
-less. float32 would drown it, so scores are float64. A constraint is a bound of one unknown, since
-the intercept of g_k is its value at that row.
+Every maximum is smoothed (`surrogate_rows`), and L-BFGS descends; round by round the
+smoothing is less. float32 would drown it, so scores are float64. A constraint is a bound
+of one unknown, since the intercept of g_k is its value at that row.
 
-The weights of the pieces of the smoothed maxima support the objective from below, so they are a
-point of the dual problem once repaired: see `Run.bound`.
+The weights of the pieces of the smoothed maxima support the objective from below, so they
+are a point of the dual problem once repaired: see `Run.bound`.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ from loclin.l3m.outputs import (
 )
 
 _FIRST = 0.25  # smoothing of the first round, over the objective at the start
-_LESS = 0.5  # smoothing of a round over that of the one before
-_LEAST = 1e-7  # the same, at least
+_SMOOTHING_RATIO = 0.5  # smoothing of a round over that of the one before
+_LEAST_SMOOTHING = 1e-7  # the same, at least
 _PASSES = 600  # of a round
-_FLATTEST = 1e-3  # variance of a direction, over the largest, below which it is not stretched
+# variance of a direction, over the largest, below which it is not stretched
+_FLATTEST = 1e-3
 _WIDEST = 1500  # features, for the bound from below, which needs their second moments
 
 
@@ -54,10 +56,13 @@ Observer = Callable[[slice, Floats, Floats], None]
 
 
 class Moments(NamedTuple):
-    """Of the features, from which they are whitened and the objective is bounded from below."""
+    """Of the features, from which they are whitened and the
+    objective is bounded from below.
+    """
 
     inverse: Floats  # of the second moments with a one; shape: (d + 1, d + 1)
-    basis: Floats  # in which features are nearly uncorrelated and of deviation 1; shape: (d, d)
+    # in which features are nearly uncorrelated and of deviation 1; shape: (d, d)
+    basis: Floats
     basis_inverse: Floats  # shape: (d, d)
 
 
@@ -74,7 +79,13 @@ class Problem:
     """
 
     def __init__(
-        self, rows: Rows, n_regions: int, n_scorers: int, alpha: float, margin: float, loss: Loss
+        self,
+        rows: Rows,
+        n_regions: int,
+        n_scorers: int,
+        alpha: float,
+        margin: float,
+        loss: Loss,
     ) -> None:
         if "partition" not in loss.serves:
             raise ValueError(f"the surrogate of {loss.name!r} is not known")
@@ -123,14 +134,17 @@ class Problem:
 
 
 def _whitening(covariance: Floats) -> tuple[Floats, Floats]:
-    """Return a basis in which features are nearly uncorrelated and of deviation 1; its inverse."""
+    """Return a basis in which features are nearly uncorrelated
+    and of deviation 1; its inverse.
+    """
     values, vectors = np.linalg.eigh(covariance)
     roots = np.sqrt(np.maximum(values, _FLATTEST * max(values.max(), 1e-300)))
     return (vectors / roots) @ vectors.T, (vectors * roots) @ vectors.T
 
 
 class Support(NamedTuple):
-    """Sums over the rows of the affine functions ``A_i . Z_i + constants_i``, by the sign of A.
+    """Sums over the rows of the affine functions ``A_i .
+    Z_i + constants_i``, by the sign of A.
 
     Row by row, they support the smoothed surrogate from below.
     """
@@ -190,12 +204,14 @@ class Run:
             pieces = problem.n_regions * (problem.n_scorers + 1) * (problem.n_regions + 1)
             if self.objective - self.lowest > 2.0 * self.mu * np.log(pieces):
                 return  # not yet there: what the smoothing costs is at most half of this
-        self.mu = max(_LESS * self.mu, _LEAST * self.objective)
+        self.mu = max(_SMOOTHING_RATIO * self.mu, _LEAST_SMOOTHING * self.objective)
 
     def _descend(self) -> Vector:
-        """Minimise the smoothed program; features are whitened where their moments are known.
+        """Minimise the smoothed program;
+        features are whitened where their moments are known.
 
-        Penalised coordinates are scaled down: the surrogate's curvature is about 1 / (4 mu).
+        Penalised coordinates are scaled down: the surrogate's curvature is about 1 / (4
+        mu).
         """
         objective = self.outputs.penalized(self.problem.kernel(self.mu), self.penalties)
         limits = Limits(_PASSES, tol=1e-6 * self.mu)
@@ -203,7 +219,9 @@ class Run:
         if moments is None:
             return minimise(objective, self.v, limits, self.bounds)[0]
         scales = 1.0 / np.sqrt(1.0 + 4.0 * self.mu * self.penalties)
-        change = ChangeOfVariables(self.outputs, moments.basis, moments.basis_inverse, scales)
+        change = ChangeOfVariables(
+            self.outputs, moments.basis, moments.basis_inverse, scales
+        )
         u, _ = minimise(change.of(objective), change.there(self.v), limits, self.bounds)
         return change.back(u)
 
@@ -216,20 +234,26 @@ class Run:
     def _exactly(self) -> float:
         """Objective without smoothing."""
         problem = self.problem
-        total, _ = self.outputs.score(self.v, problem.kernel(1e-12 * max(1.0, problem.margin)))
+        total, _ = self.outputs.score(
+            self.v, problem.kernel(1e-12 * max(1.0, problem.margin))
+        )
         W = self.outputs.split(self.v)[0][: self.outputs.n_local]
         return total + 0.5 * problem.alpha * float(np.vdot(W, W))
 
     def _support(self, v: Vector) -> Support:
         """Return what supports the smoothed surrogate at `v`."""
         X, p = self.problem.X, self.outputs.n_outputs
-        support = Support(np.zeros((2, p, X.shape[1])), np.zeros((2, p)), np.zeros((2, p)))
+        support = Support(
+            np.zeros((2, p, X.shape[1])), np.zeros((2, p)), np.zeros((2, p))
+        )
 
         def observe(rows: slice, A: Floats, constants: Floats) -> None:
             for sign, part in enumerate((np.maximum(A, 0), np.minimum(A, 0))):
                 support.rows[sign] += part.T @ X[rows]
                 support.slopes[sign] += part.sum(axis=0, dtype=np.float64)
-                support.constants[sign] += constants.sum(axis=0, where=(A > 0) == (sign == 0))
+                support.constants[sign] += constants.sum(
+                    axis=0, where=(A > 0) == (sign == 0)
+                )
 
         self.outputs.score(v, self.problem.kernel(self.mu, observe))
         return support
@@ -237,17 +261,17 @@ class Run:
     def bound(self, v: Vector, inverse_moments: Floats) -> float:
         """Lower bound of the objective, from the pieces of the smoothed surrogate at `v`.
 
-        Row by row, the surrogate is at least ``A_i . Z_i + constants_i``. Where the sums over the
-        rows of ``A_i x_i`` vanish for all that is not penalised, but for the multipliers of the
-        constraints, minimising by hand gives the dual value
+        Row by row, the surrogate is at least ``A_i . Z_i + constants_i``. Where the sums
+        over the rows of ``A_i x_i`` vanish for all that is not penalised, but for the
+        multipliers of the constraints, minimising by hand gives the dual value
 
             sum of constants + margin (sum of multipliers) - ||sum A_i x_i||^2 / (2 alpha)
 
-        They vanish only nearly. (1) In the classifiers' intercepts: pieces with one sign are made
-        lighter. (2) In the partition: what is left over, V, is cancelled by
+        They vanish only nearly. (1) In the classifiers' intercepts: pieces with one sign
+        are made lighter. (2) In the partition: what is left over, V, is cancelled by
         ``C_i = w_i x_i M^-1 V`` (M the second moments). As the surrogate is at least
-        ``max_j |g_j(x_i)|``, the program allows a share 1 / (1 + reach) of A beside such a C,
-        reach = max_i ||C_i||_1 / w_i.
+        ``max_j |g_j(x_i)|``, the program allows a share 1 / (1 + reach) of A beside such
+        a C, reach = max_i ||C_i||_1 / w_i.
         """
         problem, n_local = self.problem, self.outputs.n_local
         rows, slopes, constants = self._support(v)
@@ -256,7 +280,9 @@ class Run:
             np.abs(slopes[:, :n_local]), 1e-300
         )
         of_classifiers = np.einsum("gp,gpd->pd", balanced, rows[:, :n_local])
-        value = float((balanced * constants[:, :n_local]).sum() + constants[:, n_local:].sum())
+        value = float(
+            (balanced * constants[:, :n_local]).sum() + constants[:, n_local:].sum()
+        )
         # (2) what the multipliers do not explain
         both, at = slopes.sum(axis=0), self.outputs.pivots[self.held]
         multipliers = np.maximum(both[self.held], 0.0)
@@ -276,7 +302,8 @@ class Run:
 
 
 class ConvexFit(Procedure):
-    """The program from several draws of constraint rows, each to its optimum; the best is kept.
+    """The program from several draws of constraint rows,
+    each to its optimum; the best is kept.
 
     Parameters
     ----------
@@ -300,7 +327,9 @@ class ConvexFit(Procedure):
         self.problem = problem
         self.n_jobs, self.tol = n_jobs, tol
         n, held = problem.X.shape[0], problem.n_regions - 1
-        self.runs = [Run(problem, rng.choice(n, held, replace=False)) for _ in range(n_restarts)]
+        self.runs = [
+            Run(problem, rng.choice(n, held, replace=False)) for _ in range(n_restarts)
+        ]
 
     @property
     def gap(self) -> float | None:

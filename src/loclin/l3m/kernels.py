@@ -1,6 +1,8 @@
-"""Compiled objectives of L3M: the surrogate of Equation 8, smoothed; the risk of a soft partition.
+"""Compiled objectives of L3M: the surrogate of Equation 8, smoothed;
+the risk of a soft partition.
 
-Scores of a row are (r s + r): region by region those of its s scorers, then the r partition scores.
+Scores of a row are (r s + r): region by region those of its s scorers, then the r
+partition scores.
 """
 
 import math
@@ -62,9 +64,10 @@ def _smooth_slope(loss, z):
 def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
     """Sum of ``weights_i max_k [hinge_i(f_k) + phi(G, k, x_i) - 1]``, smoothed.
 
-    These are Equations 4, 7 and 8. Every maximum is that of finitely many pieces, convex in one
-    score each, and is replaced by ``mu log sum exp(. / mu)``. Where a piece has weight p, slope q'
-    and value q at the score z, it supports the surrogate from below by ``p (q' z + (q - q' z))``.
+    These are Equations 4, 7 and 8. Every maximum is that of finitely many pieces, convex
+    in one score each, and is replaced by ``mu log sum exp(. / mu)``. Where a piece has
+    weight p, slope q' and value q at the score z, it supports the surrogate from below by
+    ``p (q' z + (q - q' z))``.
 
     Parameters
     ----------
@@ -128,7 +131,9 @@ def surrogate_rows(Z, y, weights, r, s, mu, loss, A, constants):
 
 @inner
 def _piece(loss, z):
-    """Value of a piece at z: the hinge without its flat part, or the whole of another loss."""
+    """Value of a piece at z: the hinge without its flat part,
+    or the whole of another loss.
+    """
     return 1.0 - z if is_hinge(loss) else smooth_value(loss, z)
 
 
@@ -208,7 +213,8 @@ def _exponents_of_gates(Z, i, gates, k, mu, loss, by_gates):
 
 @inner
 def _normalize(values, i, first, size, flat, loss):
-    """Divide exponentials of row i by their sum; return it. `flat` is that of the flat piece.
+    """Divide exponentials of row i by their sum;
+    return it. `flat` is that of the flat piece.
 
     It is at least 1, that of the largest; rounding must not lose it.
     """
@@ -280,12 +286,13 @@ def _weigh_gates(Z, i, gates, k, loss, part, by_gates, A, constants):
 
 @jit
 def soft_rows(Z, y, weights, r, s, sharpness, trust, shift, width, A):
-    """Sum of risks in a soft partition: ``-weights_i / trust log sum_k p_k exp(-trust loss_k)``.
+    """Sum of risks in a soft partition:
+    ``-weights_i / trust log sum_k p_k exp(-trust loss_k)``.
 
-    The row is in region k with probability p_k, the softmax of sharpness times the partition
-    scores. With trust 1 this is the likelihood of a mixture of experts, which are soon told apart;
-    near 0 it is the mean loss over the regions. With a sharp partition both are the loss in the
-    row's region. The loss is
+    The row is in region k with probability p_k, the softmax of sharpness times the
+    partition scores. With trust 1 this is the likelihood of a mixture of experts, which
+    are soon told apart; near 0 it is the mean loss over the regions. With a sharp
+    partition both are the loss in the row's region. The loss is
 
         width log sum_y exp((shift [y != y_i] + f_y - f_{y_i}) / width)
 
@@ -338,9 +345,11 @@ def soft_rows(Z, y, weights, r, s, sharpness, trust, shift, width, A):
 
 @jit
 def exponentials(values, i):
-    """Overwrite row i, numbers up to 0, by exponentials; by 0 below -30. The error is below 1e-12.
+    """Overwrite row i, numbers up to 0, by exponentials;
+    by 0 below -30. The error is below 1e-12.
 
-    By the series of exp(x / 16) and four squarings: unlike the library's function this vectorises.
+    By the series of exp(x / 16) and four squarings: unlike the library's function this
+    vectorises.
     """
     dtype = values.dtype.type
     one, least = dtype(1), dtype(-30)
@@ -386,7 +395,8 @@ def _sum(values, i, first, size):
 
 @inner
 def _exponents_of_softmax(Z, i, first, s, label, shift, width, A):
-    """Write the exponents of a region's loss less the largest; return `width` times the largest.
+    """Write the exponents of a region's loss less the largest;
+    return `width` times the largest.
 
     Parameters
     ----------

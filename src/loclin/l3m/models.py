@@ -44,7 +44,10 @@ class PartitionedModels(LocalModels, Predictor):
     def regional(self) -> RegionalModels:
         """The same as the procedures take it."""
         return RegionalModels(
-            self.partition_coef, self.partition_intercept, self.local_coef, self.local_intercept
+            self.partition_coef,
+            self.partition_intercept,
+            self.local_coef,
+            self.local_intercept,
         )
 
     @classmethod

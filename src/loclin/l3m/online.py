@@ -1,9 +1,10 @@
-"""L3M learned row by row: Algorithm 1 with its gradient put right, for r regions and c classes.
+"""L3M learned row by row: Algorithm 1 with its gradient put right,
+for r regions and c classes.
 
-Descends on the program of `convex`, one row at a time, with steps ``rate / sqrt(t)`` and a
-projection onto the constraints (Zinkevich, 2003). Several runs, each with constraint rows of its
-own, learn from the same rows; the one with the least running error (of its predictions before it
-learns a row, over about the last thousand) is the model.
+Descends on the program of `convex`, one row at a time, with steps ``rate / sqrt(t)`` and
+a projection onto the constraints (Zinkevich, 2003). Several runs, each with constraint
+rows of its own, learn from the same rows; the one with the least running error (of its
+predictions before it learns a row, over about the last thousand) is the model.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ class OnlineRun:
         self.functions.g[:-1] = settings.margin
         self.progress = Progress()
 
-    def learn(self, rows: Rows, order: NDArray[np.int32], alpha: float, rate: float) -> float:
+    def learn(
+        self, rows: Rows, order: NDArray[np.int32], alpha: float, rate: float
+    ) -> float:
         """Pass over the rows; return the mean surrogate that they met."""
         if sparse.issparse(rows.X) != self.is_sparse:
             self._change_layout()
@@ -98,7 +101,9 @@ class OnlineRun:
     def _change_layout(self) -> None:
         """Go on with rows of the other kind."""
         F, f, G, g = self.functions
-        self.functions = Functions(np.ascontiguousarray(F.T), f, np.ascontiguousarray(G.T), g)
+        self.functions = Functions(
+            np.ascontiguousarray(F.T), f, np.ascontiguousarray(G.T), g
+        )
         points = self.points
         self.points = points.toarray() if self.is_sparse else sparse.csr_matrix(points)
         self.is_sparse = not self.is_sparse
@@ -148,7 +153,9 @@ class Online:
         order = np.arange(len(rows.y), dtype=np.int32)
         orders = [run.rng.permutation(order) if shuffle else order for run in self.runs]
         tasks = [(run, own) for run, own in zip(self.runs, orders, strict=True)]
-        met = side_by_side(lambda run, own: run.learn(rows, own, alpha, rate), tasks, self.n_jobs)
+        met = side_by_side(
+            lambda run, own: run.learn(rows, own, alpha, rate), tasks, self.n_jobs
+        )
         return float(met[self.runs.index(self.best())])
 
     def copy(self) -> Self:
@@ -230,7 +237,9 @@ class OnlineStream(StreamProcedure):
     alpha: float
     sums: Sums
 
-    def __init__(self, online: Online, sums: Sums, alpha_unit: float, eta0: float) -> None:
+    def __init__(
+        self, online: Online, sums: Sums, alpha_unit: float, eta0: float
+    ) -> None:
         self.online = online
         self.alpha_unit, self.eta0 = alpha_unit, eta0
         self.alpha = np.nan  # of the rows so far
@@ -284,7 +293,9 @@ class OnlineStream(StreamProcedure):
         n, square = len(rows.y), mean_squared_norm(rows.X) + 1.0
         self._keep(Sums(self.sums.n_rows + n, self.sums.squared_norms + n * square))
         mean = self.sums.squared_norms / self.n_seen
-        self.alpha = self.alpha_unit * auto_alpha(mean, self.n_seen) if alpha is None else alpha
+        self.alpha = (
+            self.alpha_unit * auto_alpha(mean, self.n_seen) if alpha is None else alpha
+        )
         return self.online.learn(rows, self.alpha, self.eta0 / mean, shuffle=False)
 
     def result(self, *, final: bool = False) -> OnlineModels:

@@ -22,13 +22,14 @@ from loclin.engine.shapes import Shape
 from loclin.engine.targets import sign_of
 from loclin.l3m.kernels import check_partition_loss, smooth_slope, smooth_value
 
-_MEMORY = 1000.0  # rows, of weight 1, that the running error remembers
+_ROWS_REMEMBERED = 1000.0  # rows, of weight 1, that the running error remembers
 
 _HINGE = HINGE.compiled
 
 
 class Functions(NamedTuple):
-    """Linear functions of a run: local classifiers, region by region, and partition functions.
+    """Linear functions of a run:
+    local classifiers, region by region, and partition functions.
 
     Weights are transposed for sparse rows.
     """
@@ -62,10 +63,10 @@ class Program(NamedTuple):
 def online_pass(X, y, weights, order, points, functions, progress, program):
     """Pass over the rows once, one at a time (Algorithm 1, its gradient put right).
 
-    A row moves what makes up the surrogate there: of the region k where the sum is largest, the
-    scorer with the largest loss, and the partition function behind phi(G, k, .). The step is
-    ``rate / sqrt(t)``; classifiers shrink by alpha times it. Then the partition function g_j that
-    has moved is projected onto ``g_j >= margin`` at point j.
+    A row moves what makes up the surrogate there: of the region k where the sum is
+    largest, the scorer with the largest loss, and the partition function behind phi(G, k,
+    .). The step is ``rate / sqrt(t)``; classifiers shrink by alpha times it. Then the
+    partition function g_j that has moved is projected onto ``g_j >= margin`` at point j.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ def online_pass(X, y, weights, order, points, functions, progress, program):
             gates[0, k] += g[k]
         t += 1.0
         weight += weights[i]
-        share = min(1.0, weights[i] / min(weight, _MEMORY))
+        share = min(1.0, weights[i] / min(weight, _ROWS_REMEMBERED))
         error += share * (_is_wrong(local[0], gates[0], y[i]) - error)
         k, c, j, surrogate = _active(local[0], gates[0], y[i], loss)
         total += weights[i] * surrogate

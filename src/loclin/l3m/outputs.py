@@ -1,8 +1,10 @@
-"""The linear functions of L3M as one: local classifiers and partition, scored and moved together.
+"""The linear functions of L3M as one:
+local classifiers and partition, scored and moved together.
 
-They are p = r s + r outputs ``w_p . (x - pivot_p) + b_p``: region by region those of its s scorers,
-then the partition's, one for each region. So ``b_p`` is the value at the pivot. The unknowns are W,
-output by output for dense rows and feature by feature for sparse rows, and then b.
+They are p = r s + r outputs ``w_p . (x - pivot_p) + b_p``: region by region those of its
+s scorers, then the partition's, one for each region. So ``b_p`` is the value at the
+pivot. The unknowns are W, output by output for dense rows and feature by feature for
+sparse rows, and then b.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ class Limits(NamedTuple):
 
     passes: int
     tol: float  # no entry of the (projected) gradient is above it
-    least_fall: float = 0.0  # a pass lowers the value by less than this part of it (of 1, if less)
+    # a pass lowers the value by less than this part of it (of 1, if less)
+    least_fall: float = 0.0
 
 
 class Outputs:
@@ -74,7 +77,9 @@ class Outputs:
 
     @property
     def has_few_rows(self) -> bool:
-        """Are the rows sparse and so few that a descent in their span (`Span`) is cheaper?"""
+        """Are the rows sparse and so few that a descent in
+        their span (`Span`) is cheaper?
+        """
         n, d = self.X.shape
         return self.by_feature and 2 * n < d
 
@@ -94,20 +99,23 @@ class Outputs:
 
     def joined(self, W: Floats, b: Floats) -> Vector:
         """Return the vector of unknowns, see `split`."""
-        return np.concatenate([(W.T if self.by_feature else W).ravel(), b], dtype=np.float64)
+        return np.concatenate(
+            [(W.T if self.by_feature else W).ravel(), b], dtype=np.float64
+        )
 
     def score(self, v: Vector, kernel: Kernel) -> tuple[float, Vector]:
         """Sum of a function of the scores over the rows, and its gradient.
 
-        ``kernel(Z, rows, A)`` gets the scores of some rows, returns their sum and writes its
-        gradient by Z into A.
+        ``kernel(Z, rows, A)`` gets the scores of some rows, returns their sum and writes
+        its gradient by Z into A.
         """
         W, b = self.split(v)
         intercept = (b - self._at_pivots(W)).astype(self.dtype)
         gradient = np.zeros_like(v)
         by_W, by_b = self.split(gradient)
         coef, total = W[None].astype(self.dtype, copy=False), 0.0
-        # adding the gradient of some sparse rows costs as much as all weights: so of many at once
+        # adding the gradient of some sparse rows costs as much as all weights: so of many
+        # at once
         size = max(W.shape[1] * self.by_feature, block_rows(len(W), self.dtype.itemsize))
         for first in range(0, self.X.shape[0], size):
             X = self.X[first : first + size]
@@ -117,7 +125,9 @@ class Outputs:
                 total += kernel(Z, slice(first + rows.start, first + rows.stop), A[rows])
             by_W += A.T @ X
             by_b += A.sum(axis=0)
-        by_W -= np.multiply(by_b[:, None], self.pivots, order="F" if self.by_feature else "C")
+        by_W -= np.multiply(
+            by_b[:, None], self.pivots, order="F" if self.by_feature else "C"
+        )
         return total, gradient
 
     def penalized(self, kernel: Kernel, penalties: Vector) -> Objective:
@@ -134,7 +144,9 @@ class Outputs:
         return objective
 
     def models(self, v: Vector) -> RegionalModels:
-        """Return the models with these unknowns, in the dtype of the rows; nothing is shared."""
+        """Return the models with these unknowns,
+        in the dtype of the rows; nothing is shared.
+        """
         W, b = self.split(v)
         dtype, shape = self.X.dtype, (self.n_regions, self.n_scorers)
         b = b - self._at_pivots(W)
@@ -153,7 +165,9 @@ class Outputs:
         """Return the unknowns with these models."""
         partition, thresholds, coef, intercept = models
         d = partition.shape[1]
-        W = np.vstack([coef.transpose(1, 0, 2).reshape(-1, d), partition]).astype(np.float64)
+        W = np.vstack([coef.transpose(1, 0, 2).reshape(-1, d), partition]).astype(
+            np.float64
+        )
         W = self._some(W)
         b = np.concatenate([intercept.T.ravel(), thresholds]).astype(np.float64)
         return self.joined(W, b + self._at_pivots(W))
@@ -170,7 +184,9 @@ class ChangeOfVariables:
     scales : ndarray of shape (p,)
     """
 
-    def __init__(self, outputs: Outputs, basis: Floats, inverse: Floats, scales: Vector) -> None:
+    def __init__(
+        self, outputs: Outputs, basis: Floats, inverse: Floats, scales: Vector
+    ) -> None:
         self.outputs, self.scales = outputs, scales
         self.basis, self.inverse = basis, inverse
 
@@ -224,7 +240,9 @@ def block_products(X: Any, n_outputs: int) -> float:
 
 
 def occurring_columns(X: Any) -> NDArray[np.intp] | None:
-    """Return the columns that sparse rows have, at least one; None for all, and of dense rows."""
+    """Return the columns that sparse rows have, at least one;
+    None for all, and of dense rows.
+    """
     is_sparse: bool = sparse.issparse(X)
     columns = np.unique(X.indices if X.nnz else [0]) if is_sparse else None
     return None if columns is None or len(columns) == X.shape[1] else columns

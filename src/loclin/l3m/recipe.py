@@ -61,19 +61,27 @@ class L3MRecipe(Recipe):
         """Raise where a parameter is not valid."""
         if self.n_regions is not None and self.n_regions != "auto":
             hint = 'or "auto" or None'
-            check_number("n_regions", self.n_regions, Integral, low=2, open_high=True, hint=hint)
+            check_number(
+                "n_regions", self.n_regions, Integral, low=2, open_high=True, hint=hint
+            )
         check_option("solver", self.solver, RESTARTS)
         check_loss_for("partition", self.loss)
         check_strength("alpha", self.alpha)
         hint = "without a margin the optimum is one classifier"
-        check_number("margin", self.margin, low=0, open_low=True, open_high=True, hint=hint)
+        check_number(
+            "margin", self.margin, low=0, open_low=True, open_high=True, hint=hint
+        )
         if self.n_restarts is not None:
             hint = "or None"
-            check_number("n_restarts", self.n_restarts, Integral, low=1, open_high=True, hint=hint)
+            check_number(
+                "n_restarts", self.n_restarts, Integral, low=1, open_high=True, hint=hint
+            )
         check_number("eta0", self.eta0, low=0, open_low=True, open_high=True)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
+        """
         if self.solver != "online":
             return "partial_fit needs solver='online'; the others must see all rows."
         if self.n_regions == "auto":
@@ -87,9 +95,13 @@ class L3MRecipe(Recipe):
         given = {} if self.n_regions != "auto" else {"n_regions": None}
         # each strength anneals a partition of its own: that of another is no good
         short = {"n_restarts": 1, "passes": 12}
-        return Trial(short | given, n_iterations=4, goes_on=False, n_calibrating=len(SCHEDULE) + 1)
+        return Trial(
+            short | given, n_iterations=4, goes_on=False, n_calibrating=len(SCHEDULE) + 1
+        )
 
-    def start(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> Procedure:
+    def start(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> Procedure:
         """Begin the solver asked for, or go on from the fit before."""
         alpha = self.strength(mean_squared_norm(rows.X) + 1.0, len(rows.y))
         if self.solver == "convex":
@@ -107,7 +119,10 @@ class L3MRecipe(Recipe):
     ) -> OnlineStream:
         """Begin the online solver on a stream."""
         if before is None:
-            n, n_regions = len(rows.y), _REGIONS if self.n_regions is None else int(self.n_regions)
+            n, n_regions = (
+                len(rows.y),
+                _REGIONS if self.n_regions is None else int(self.n_regions),
+            )
             if n < n_regions:
                 raise ValueError(
                     f"The first call of partial_fit has {n} rows, fewer than n_regions="
@@ -134,7 +149,9 @@ class L3MRecipe(Recipe):
     def _n_restarts(self) -> int:
         return RESTARTS[self.solver] if self.n_restarts is None else int(self.n_restarts)
 
-    def _start_convex(self, rows: Rows, rng: np.random.Generator, alpha: float) -> ConvexFit:
+    def _start_convex(
+        self, rows: Rows, rng: np.random.Generator, alpha: float
+    ) -> ConvexFit:
         n_regions = self._n_regions(rows, rng, alpha)
         margin, loss = float(self.margin), loss_of(self.loss)
         problem = Problem(rows, n_regions, self.n_scorers, alpha, margin, loss)
@@ -148,7 +165,9 @@ class L3MRecipe(Recipe):
             v = annealing.outputs.of_models(before.learned.regional)
             return RefinedFit(annealing, v, n_rounds=before.n_done or len(SCHEDULE))
         partition = self._best_partition(rows, rng, alpha)
-        annealing = self._annealing(alpha, occurring_columns(rows.X))(rows, len(partition))
+        annealing = self._annealing(alpha, occurring_columns(rows.X))(
+            rows, len(partition)
+        )
         return RefinedFit(annealing, annealing.start(partition), n_passes=self.passes)
 
     def _start_online(
@@ -170,15 +189,25 @@ class L3MRecipe(Recipe):
         """Return the number of regions asked for, or the default."""
         if self.n_regions is None:
             return min(_REGIONS, max(2, n_samples // 10))
-        return clipped("n_regions", int(self.n_regions), n_samples, f"X has {n_samples} rows")
+        return clipped(
+            "n_regions", int(self.n_regions), n_samples, f"X has {n_samples} rows"
+        )
 
-    def _annealing(self, alpha: float, columns: NDArray[np.intp] | None) -> partial[Annealing]:
+    def _annealing(
+        self, alpha: float, columns: NDArray[np.intp] | None
+    ) -> partial[Annealing]:
         """Return what makes the descent over some of the rows, for a number of regions."""
         loss = loss_of(self.loss)
-        return partial(Annealing, n_scorers=self.n_scorers, alpha=alpha, loss=loss, columns=columns)
+        return partial(
+            Annealing, n_scorers=self.n_scorers, alpha=alpha, loss=loss, columns=columns
+        )
 
-    def _best_partition(self, rows: Rows, rng: np.random.Generator, alpha: float) -> Vector:
-        """Return the partition to start from: the least held-out risk of the refined model."""
+    def _best_partition(
+        self, rows: Rows, rng: np.random.Generator, alpha: float
+    ) -> Vector:
+        """Return the partition to start from:
+        the least held-out risk of the refined model.
+        """
         n, auto = len(rows.y), self.n_regions == "auto"
         numbers = [r for r in _AUTO if r <= max(2, n // 10)] if auto else [self._given(n)]
         with threads_for(block_products(rows.X, _REGIONS * (self.n_scorers + 1))):
@@ -198,7 +227,9 @@ class L3MRecipe(Recipe):
         for r in numbers:
             yield [draw_partition(X, r, own) for own in rng.spawn(self._n_restarts)]
 
-    def _runs(self, rows: Rows, rng: np.random.Generator, n_regions: int) -> list[OnlineRun]:
+    def _runs(
+        self, rows: Rows, rng: np.random.Generator, n_regions: int
+    ) -> list[OnlineRun]:
         settings = Settings(
             n_regions, self.n_scorers, float(self.margin), loss_of(self.loss).compiled
         )

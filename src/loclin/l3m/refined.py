@@ -1,15 +1,15 @@
 """The risk of a hard linear partition, by annealing a soft one (L3M's refined model).
 
-A row is in region k with probability p_k, the softmax of ``sharpness * g_k(x)``. With rising
-sharpness and falling trust minimises
+A row is in region k with probability p_k, the softmax of ``sharpness * g_k(x)``. With
+rising sharpness and falling trust minimises
 
     1/(sum w) sum_i -w_i / trust log sum_k p_k(x_i) exp(-trust loss_i(f_k))
         + alpha/2 (sum_k ||f_k||^2 + 10 sum_k ||g_k||^2)
 
-over classifiers f and partition g together. Then the partition is hard, region = argmax_k g_k(x),
-and the same with p_k = 0 or 1 is minimised over the classifiers alone: the model's own risk.
-Intercepts are free. loss_i is the logistic loss of the softmax (of one score, for two classes), or
-Crammer and Singer's hinge, smoothed over a width of 0.1.
+over classifiers f and partition g together. Then the partition is hard, region = argmax_k
+g_k(x), and the same with p_k = 0 or 1 is minimised over the classifiers alone: the
+model's own risk. Intercepts are free. loss_i is the logistic loss of the softmax (of one
+score, for two classes), or Crammer and Singer's hinge, smoothed over a width of 0.1.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ class Annealing:
     ) -> None:
         self.rows = rows
         if loss.softmax is None:
-            raise ValueError(f"loss={loss.name!r} has no softmax, which solver='refined' needs.")
+            raise ValueError(
+                f"loss={loss.name!r} has no softmax, which solver='refined' needs."
+            )
         self.alpha, self.loss = alpha, loss.softmax
         self.weights = rows.weights / rows.weights.sum(dtype=np.float64)
         mean = np.asarray(self.weights @ rows.X, np.float64).reshape(1, -1)
@@ -121,7 +123,9 @@ class Annealing:
         """Return the unknowns with this partition (r, d + 1) and classifiers of 0."""
         r, s = self.outputs.n_regions, self.outputs.n_scorers
         coef = np.zeros((s, r, partition.shape[1] - 1))
-        models = RegionalModels(partition[:, :-1], partition[:, -1], coef, np.zeros((s, r)))
+        models = RegionalModels(
+            partition[:, :-1], partition[:, -1], coef, np.zeros((s, r))
+        )
         return self.outputs.of_models(models)
 
     def risk(self, v: Vector, rows: Rows) -> float:
@@ -156,7 +160,12 @@ class RefinedFit(Procedure):
     gap = None  # the procedure knows none
 
     def __init__(
-        self, annealing: Annealing, v: Vector, *, n_rounds: int = 0, n_passes: int = PASSES
+        self,
+        annealing: Annealing,
+        v: Vector,
+        *,
+        n_rounds: int = 0,
+        n_passes: int = PASSES,
     ) -> None:
         self.annealing, self.v, self.n_rounds = annealing, v, n_rounds
         self.n_passes = n_passes
@@ -183,7 +192,9 @@ class RefinedFit(Procedure):
 
 
 def partition_at(points: Floats, X: Matrix) -> Vector:
-    """Return the partition (r, d + 1) of the nearest point, its scores of deviation 1 on X."""
+    """Return the partition (r, d + 1) of the nearest point,
+    its scores of deviation 1 on X.
+    """
     points = np.asarray(points, np.float64)
     coef = 2.0 * (points - points.mean(axis=0))
     intercept = -np.einsum("kf,kf->k", points, points)
@@ -233,16 +244,22 @@ def best_start(
 
 
 def best_number(
-    make: Make, rows: Rows, watched: Rows, draws: Iterable[list[Vector]], n_jobs: int | None
+    make: Make,
+    rows: Rows,
+    watched: Rows,
+    draws: Iterable[list[Vector]],
+    n_jobs: int | None,
 ) -> Vector:
-    """Return the partition to start from, with the number of regions of the least held-out risk.
+    """Return the partition to start from,
+    with the number of regions of the least held-out risk.
 
     Parameters
     ----------
     make, rows, watched, n_jobs
         See `best_start`.
     draws : iterable of list of ndarray
-        Starts, with ever more regions; no more are tried after a number without enough gain.
+        Starts, with ever more regions; no more are tried after a number without enough
+        gain.
     """
     least, best = np.inf, np.empty(0)
     for starts in draws:

@@ -55,8 +55,8 @@ def region_rules(
     Returns
     -------
     rules : list of r str
-        What all partition functions have in common is left out. Regions where no row is, or hardly
-        any was learned, say so, and nothing else.
+        What all partition functions have in common is left out. Regions where no row is,
+        or hardly any was learned, say so, and nothing else.
     """
     partition = models.partition - models.partition.mean(axis=0)
     thresholds = models.thresholds - models.thresholds.mean()
@@ -70,12 +70,19 @@ def region_rules(
             title += f": {share:.1%} of the rows"
             is_empty = not share
         if is_empty or sizes[k] < _HARDLY * sizes.max():
-            rules.append(f"{title}\n  {'no row is here' if is_empty else 'hardly learned'}")
+            rules.append(
+                f"{title}\n  {'no row is here' if is_empty else 'hardly learned'}"
+            )
             continue
         where = linear_words(partition[k], float(thresholds[k]), names, n_top, spreads)
-        lines = [title, f"  a row is here if this is larger than in the other regions: {where}"]
+        lines = [
+            title,
+            f"  a row is here if this is larger than in the other regions: {where}",
+        ]
         classifiers = zip(scored, models.coef[:, k], models.intercept[:, k], strict=True)
         for label, coef, intercept in classifiers:
-            lines.append(f"  class {label}: {linear_words(coef, intercept, names, n_top, spreads)}")
+            lines.append(
+                f"  class {label}: {linear_words(coef, intercept, names, n_top, spreads)}"
+            )
         rules.append("\n".join(lines))
     return rules

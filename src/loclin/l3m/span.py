@@ -1,14 +1,14 @@
 """L-BFGS over linear outputs where sparse rows are fewer than the features.
 
-All weights on the way of a descent are those at its start, times a number for each output, plus
-combinations of the rows,
+All weights on the way of a descent are those at its start, times a number for each
+output, plus combinations of the rows,
 
     w_p = a_p w0_p + sum_i C_ip (x_i - pivot).
 
-So the descent is in (C, a, b), with n + 2 numbers an output instead of d + 1. Lengths and products
-are those of the weights: every vector has with it its image, the products of its weights with all
-rows and with w0. They give ``<v, v'> = C . Z' + a . e' + b . b'``, and the scores along a line
-without another look at the rows.
+So the descent is in (C, a, b), with n + 2 numbers an output instead of d + 1. Lengths and
+products are those of the weights: every vector has with it its image, the products of its
+weights with all rows and with w0. They give ``<v, v'> = C . Z' + a . e' + b . b'``, and
+the scores along a line without another look at the rows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Span:
         Weights at the start.
     """
 
-    def __init__(self, outputs: Outputs, kernel: Kernel, penalties: Vector, W: Vector) -> None:
+    def __init__(
+        self, outputs: Outputs, kernel: Kernel, penalties: Vector, W: Vector
+    ) -> None:
         X, pivot = outputs.X, outputs.pivots[0]
         self.X, self.pivot = X, pivot
         self.kernel, self.dtype = kernel, outputs.dtype
@@ -114,7 +116,8 @@ def dot(v: Vector, u: Vector) -> float:
 def minimise_in_span(
     outputs: Outputs, kernel: Kernel, penalties: Vector, v: Vector, limits: Limits
 ) -> tuple[Vector, float]:
-    """Minimise what `Outputs.penalized` returns, from `v`; return where it ends, and the value.
+    """Minimise what `Outputs.penalized` returns, from `v`;
+    return where it ends, and the value.
 
     Here it is the gradient's length that is not above the tolerance.
     """
@@ -166,7 +169,9 @@ def _direction(gradient: Vector, pairs: list[Pair]) -> Vector:
 def _line_search(
     evaluate: Callable[[Vector], Point], here: Point, direction: Vector, slope: float
 ) -> Point | None:
-    """Find a step that meets Wolfe's conditions, by doubling and halving; None where none falls."""
+    """Find a step that meets Wolfe's conditions, by doubling and halving;
+    None where none falls.
+    """
     best = None
     low, high = 0.0, np.inf
     length = 1.0

@@ -1,8 +1,9 @@
-"""LDKL's coder, compiled: the paths of rows through the tree, their codes, and the slopes of these.
+"""LDKL's coder, compiled: the paths of rows through the tree,
+their codes, and the slopes of these.
 
-Nodes are numbered level by level: the children of node k are 2 k + 1, where its gate is positive,
-and 2 k + 2. The first outputs of a tree are the gates of its inner nodes, the others the features
-of all m nodes, so that a third of them, rounded down, are gates.
+Nodes are numbered level by level: the children of node k are 2 k + 1, where its gate is
+positive, and 2 k + 2. The first outputs of a tree are the gates of its inner nodes, the
+others the features of all m nodes, so that a third of them, rounded down, are gates.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from loclin.engine.rows import is_dense
 class MovingTree(NamedTuple):
     """A tree as a pass takes it.
 
-    Codes have an entry for every node while paths are relaxed, and one for each node of the path
-    once they are hard; then the gates rest.
+    Codes have an entry for every node while paths are relaxed, and one for each node of
+    the path once they are hard; then the gates rest.
     """
 
-    codes: Any  # parts of a CSR matrix, as many entries in every row: see `room_for_codes`
+    # parts of a CSR matrix, as many entries in every row: see `room_for_codes`
+    codes: Any
     outputs: MovingOutputs  # m // 2 + m of them; those of a batch through tanh
     hardness: float
 
@@ -82,7 +84,9 @@ def walk(X, rows, U, c, codes, places):
 
 @inner
 def reach(gates, reached):
-    """Write how much of a row reaches each node: ``(1 +- gate) / 2`` of what reaches its parent."""
+    """Write how much of a row reaches each node:
+    ``(1 +- gate) / 2`` of what reaches its parent.
+    """
     half = gates.dtype.type(0.5)
     reached[0] = 1
     for k in range(reached.shape[0] // 2):
@@ -108,7 +112,9 @@ def _write_tree_codes(coder, rows):
         for i in range(rows.shape[0]):
             at, answers = starts[places[i]], outputs.answers[i]
             for j in range(n_outputs):
-                answers[j] = math.tanh((coder.hardness if j < n_gates else 1.0) * answers[j])
+                answers[j] = math.tanh(
+                    (coder.hardness if j < n_gates else 1.0) * answers[j]
+                )
             reach(answers, reached)
             for k in range(m):
                 values[at + k], columns[at + k] = reached[k] * answers[n_gates + k], k
@@ -118,7 +124,9 @@ def _write_tree_codes(coder, rows):
 
 @overload(pull_outputs, jit_options=OPTIONS)
 def _pull_tree(coder, i, values, columns, of_nodes, pulls):
-    """Give a gate half of what its first child says of the row, less what its second child does."""
+    """Give a gate half of what its first child says of the row,
+    less what its second child does.
+    """
     if not is_kind(coder, MovingTree):
         return None
 
@@ -135,7 +143,9 @@ def _pull_tree(coder, i, values, columns, of_nodes, pulls):
         reach(gates, reached)
         for node in range(m - 1, -1, -1):
             feature = features[node]
-            pulls[n_gates + node] = of_nodes[node] * reached[node] * (1 - feature * feature)
+            pulls[n_gates + node] = (
+                of_nodes[node] * reached[node] * (1 - feature * feature)
+            )
             said[node] = of_nodes[node] * feature  # by the node and all below it
             if node < n_gates:
                 first, second, gate = said[2 * node + 1], said[2 * node + 2], gates[node]

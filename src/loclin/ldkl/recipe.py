@@ -18,7 +18,7 @@ from loclin.fitting.strength import check_strength
 from loclin.ldkl.tree import LearnedTree, starting_tree
 
 _STREAM_PASS = 1000  # rows of a stream that count as a pass while its tree hardens
-_LEAF_ROWS, _LEAST, _MOST = 100, 3, 5  # of depth="auto"
+_LEAF_ROWS, _LEAST_DEPTH, _MOST_DEPTH = 100, 3, 5  # of depth="auto"
 _INTERCEPTS = Intercepts(local=True, extra=False)
 
 
@@ -47,7 +47,9 @@ class LDKLRecipe(Recipe):
         check_number("eta0", self.eta0, low=0, open_low=True)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
+        """
         return None
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
@@ -56,12 +58,16 @@ class LDKLRecipe(Recipe):
         depth = self._depth(len(rows.y))
         return Trial({"depth": depth}, n_iterations=15, goes_on=False, n_calibrating=15)
 
-    def start(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> SGDFit:
+    def start(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> SGDFit:
         """Begin the descent, or go on from the fit before."""
         n = len(rows.y)
         some = self.rounds(rows, rng).some()
         tree = self._tree(some.X, n, rng, before)
-        tree.n_soft = min(n, self.round_rows or n) * min(self.annealing, self.max_iter / 2)
+        tree.n_soft = min(n, self.round_rows or n) * min(
+            self.annealing, self.max_iter / 2
+        )
         return learning_fit(self, tree, some, rows, rng, _INTERCEPTS, before)
 
     def start_stream(
@@ -74,7 +80,9 @@ class LDKLRecipe(Recipe):
 
     def _depth(self, n_samples: int) -> int:
         if isinstance(self.depth, str):
-            return min(max(_LEAST, (n_samples // _LEAF_ROWS).bit_length() - 1), _MOST)
+            return min(
+                max(_LEAST_DEPTH, (n_samples // _LEAF_ROWS).bit_length() - 1), _MOST_DEPTH
+            )
         return int(self.depth)
 
     def _tree(

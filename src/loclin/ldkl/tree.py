@@ -1,13 +1,13 @@
 """The tree of LDKL on its way: gates and features that are learned with the local models.
 
-Minimises, over the models ``W`` (s, m, d), ``b`` (s, m), the features ``V`` (m, d) and the gates
-``Theta`` (m // 2, d), all of ``[x; 1]``,
+Minimises, over the models ``W`` (s, m, d), ``b`` (s, m), the features ``V`` (m, d) and
+the gates ``Theta`` (m // 2, d), all of ``[x; 1]``,
 
     alpha/2 ||W||^2 + decay/2 (||V||^2 + ||Theta||^2) + 1/(sum w) sum_i w_i sum_y loss(+-f_y),
     f_y(x) = sum_k code_k(x) (w_yk . x + b_yk),     code_k(x) = tanh(v_k . x) reach_k(x),
 
-``reach_k`` being the product of ``(1 +- tanh(hardness theta_l . x)) / 2`` over the nodes above k.
-The hardness grows until paths are hard.
+``reach_k`` being the product of ``(1 +- tanh(hardness theta_l . x)) / 2`` over the nodes
+above k. The hardness grows until paths are hard.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from loclin.engine.shapes import Shape
 from loclin.ldkl.kernels import MovingTree, walk
 from loclin.portable.words import TreePath
 
-# Of gates whose answers have a deviation near 1: where training begins, and where paths are hard.
+# Of gates whose answers have a deviation near 1: where training begins, and where paths
+# are hard.
 SOFTEST, HARDEST = 1.0, 30.0
 _FASTEST = 700.0  # growth of its logarithm: of more there is no exponential
-_ROWS = 5000  # that the start looks at
+_START_ROWS = 5000  # that the start looks at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +71,11 @@ def path_codes(X: Matrix, U: Floats, c: Floats) -> sparse.csr_matrix:
     """
     n, m = X.shape[0], nodes_of(c)
     check_models(X, U[None], c[None])
-    if len(c) != m // 2 + m or m & (m + 1):  # nodes of a tree are one less than a power of two
-        raise ValueError(f"{len(c)} gates and features are no tree. Load or fit the model again.")
+    # nodes of a tree are one less than a power of two
+    if len(c) != m // 2 + m or m & (m + 1):
+        raise ValueError(
+            f"{len(c)} gates and features are no tree. Load or fit the model again."
+        )
     codes = empty_codes(n, m.bit_length(), X.dtype)
     rows = np.arange(n, dtype=np.int32)
     walk(compiled_form(X), rows, read_only(U), read_only(c), codes, rows)
@@ -89,7 +93,8 @@ def nodes_of(c: Floats) -> int:
 
 
 class LearnedTree(LearnedOutputs):
-    """Gates and features on their way: the gates of the inner nodes, then the features of all.
+    """Gates and features on their way:
+    the gates of the inner nodes, then the features of all.
 
     `n_soft` rows from its start, paths are hard.
     """
@@ -99,20 +104,28 @@ class LearnedTree(LearnedOutputs):
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         n_outputs, m = len(self.c), sizes.get("m", nodes_of(self.c))
-        return None if n_outputs == m // 2 + m else f"c has {n_outputs} numbers, for {m} nodes"
+        return (
+            None
+            if n_outputs == m // 2 + m
+            else f"c has {n_outputs} numbers, for {m} nodes"
+        )
 
     def codes(self, Z: Matrix) -> sparse.csr_matrix:
         """Codes of rows, by the tree as it stands, with hard paths."""
         return path_codes(Z, self.U, self.c)
 
-    def begin_pass(self, Z: Matrix, batch_size: int, *, moves: bool, average: bool) -> MovingTree:
+    def begin_pass(
+        self, Z: Matrix, batch_size: int, *, moves: bool, average: bool
+    ) -> MovingTree:
         """Return the tree as a pass takes it: it goes all ways until paths are hard."""
         n, m, hardness = Z.shape[0], nodes_of(self.c), self.hardness
         growth = math.log(HARDEST / SOFTEST) / self.n_soft
         self.hardness = min(hardness * math.exp(min(growth * n, _FASTEST)), HARDEST)
         k, first = (m, 0) if hardness < HARDEST else (m.bit_length(), m // 2)
         outputs = self.outputs(Z, batch_size, average, first)
-        return MovingTree(room_for_codes(Z, batch_size, k, self.U.dtype), outputs, hardness)
+        return MovingTree(
+            room_for_codes(Z, batch_size, k, self.U.dtype), outputs, hardness
+        )
 
     def fitted(self, models: DescentModels, *iterate: Floats) -> TreeModels:
         """Add the tree to fitted models."""
@@ -127,16 +140,19 @@ class LearnedTree(LearnedOutputs):
         )
 
 
-def starting_tree(X: Matrix, depth: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return gates and features along differences of two rows, the gates halving their rows.
+def starting_tree(
+    X: Matrix, depth: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return gates and features along differences of two rows,
+    the gates halving their rows.
 
-    The answers of a node have a deviation of 1 over the rows that reach it. Equal rows have no
-    differences: directions are drawn.
+    The answers of a node have a deviation of 1 over the rows that reach it. Equal rows
+    have no differences: directions are drawn.
     """
     n, n_gates = X.shape[0], 2**depth - 1
     m = n_gates + 2**depth
     U, c = np.zeros((n_gates + m, X.shape[1]), X.dtype), np.zeros(n_gates + m, X.dtype)
-    reaching = {0: X[rng.choice(n, min(n, _ROWS), replace=False)]}
+    reaching = {0: X[rng.choice(n, min(n, _START_ROWS), replace=False)]}
     for node in range(m):
         rows = reaching.pop(node)
         U[n_gates + node], c[n_gates + node] = along_two_rows(rows, rng)
@@ -144,13 +160,15 @@ def starting_tree(X: Matrix, depth: int, rng: np.random.Generator) -> tuple[Floa
             U[node], c[node] = along_two_rows(rows, rng)
             left = rows @ U[node] + c[node] > 0
             reaching[2 * node + 1], reaching[2 * node + 2] = rows[left], rows[~left]
-    if not U.any():  # the rows are equal, as one is that begins a stream: zeros learn nothing
+    # the rows are equal, as one is that begins a stream: zeros learn nothing
+    if not U.any():
         U = (rng.normal(size=U.shape) / np.sqrt(X.shape[1])).astype(X.dtype)
     return U, c
 
 
 def along_two_rows(rows: Matrix, rng: np.random.Generator) -> tuple[Floats, float]:
-    """Return a direction, with which rows have a deviation of 1, and what halves them; or zeros.
+    """Return a direction, with which rows have a deviation of 1,
+    and what halves them; or zeros.
 
     No row is where they are halved, unless several are: rounding must not tell its side.
     """

@@ -56,7 +56,9 @@ class Coded(Wrapped):
         """Return the rows: the procedure's views know the coding."""
         return rows
 
-    def changed(self, model: DescentModels | DualModels) -> DescentCodedModels | SolvedCodedModels:
+    def changed(
+        self, model: DescentModels | DualModels
+    ) -> DescentCodedModels | SolvedCodedModels:
         """Return the models with their coding."""
         if isinstance(model, DualModels):
             return SolvedCodedModels(**vars(model), coding=self.coding)

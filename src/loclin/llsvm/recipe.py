@@ -88,13 +88,19 @@ class LLSVMRecipe(Recipe):
             )
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
+        """
         if self.solver == "sgd":
             return None
-        return f"partial_fit needs solver='sgd'; solver={self.solver!r} must see all rows."
+        return (
+            f"partial_fit needs solver='sgd'; solver={self.solver!r} must see all rows."
+        )
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
-        """Return short fits over the anchors of all rows, or of enough: they know no labels."""
+        """Return short fits over the anchors of all rows, or of enough:
+        they know no labels.
+        """
         trial = DUAL_TRIAL if self.solver == "dual_cd" else Trial({}, longer=2)
         if self.coding is not None:
             return trial._replace(in_metric=not isinstance(self.coding, FrozenEstimator))
@@ -110,19 +116,25 @@ class LLSVMRecipe(Recipe):
         known = clone(coding).set_params(anchors=anchors)
         return trial._replace(changes={"coding": known, "features": PLAIN})
 
-    def start(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> Procedure:
+    def start(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> Procedure:
         """Begin the descent, or dual coordinate descent, or go on from the fit before."""
         dual = self.solver == "dual_cd"
         rounds = Rounds(rows, None, rng) if dual else self.rounds(rows, rng)
         some = rounds.some()
-        coding = self._fitted_coding(some, rng) if before is None else before.learned.coding
+        coding = (
+            self._fitted_coding(some, rng) if before is None else before.learned.coding
+        )
         views = self._views(coding)
         seen = views(some.X)
         norm2 = mean_squared_feature_norm(*seen, self._intercepts.local)
         alpha = self.strength(norm2, len(rows.y))
         if dual:
             X, codes = seen
-            fit: Procedure = self._start_dual(rows._replace(X=X), codes, alpha, rng, coding, before)
+            fit: Procedure = self._start_dual(
+                rows._replace(X=X), codes, alpha, rng, coding, before
+            )
         else:
             solver = self._descent(*seen, alpha, len(rows.y), coding, before)
             solver.count_steps(norm2 + self._intercepts.extra, self.eta0)
@@ -131,9 +143,13 @@ class LLSVMRecipe(Recipe):
             fit = SGDFit(solver, rounds, views, rng, seen)
         return self._coded(fit, coding, rows.X.shape[1])
 
-    def start_stream(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> Any:
+    def start_stream(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> Any:
         """Begin the descent on a stream, whose first rows tell the coding."""
-        coding = self._fitted_coding(rows, rng) if before is None else before.learned.coding
+        coding = (
+            self._fitted_coding(rows, rng) if before is None else before.learned.coding
+        )
         views = self._views(coding)
         solver = self._descent(*views(rows.X[:1]), 1.0, len(rows.y), coding, before)
         stream = SGDStream(solver, rng, views)
@@ -142,7 +158,9 @@ class LLSVMRecipe(Recipe):
         return self._coded(stream, coding, rows.X.shape[1])
 
     def _coded(self, inner: Any, coding: Any, n_features: int) -> Coded:
-        return Coded(inner if self.weights == "linear" else Constants(inner, n_features), coding)
+        return Coded(
+            inner if self.weights == "linear" else Constants(inner, n_features), coding
+        )
 
     def _start_dual(
         self, rows: Rows, codes: Matrix, alpha: float, rng: np.random.Generator, coding: Any,
@@ -153,7 +171,9 @@ class LLSVMRecipe(Recipe):
             competing=self._competes, intercepts=self._intercepts,
             starts=None if before is None else before.kept,
         )  # fmt: skip
-        return DualFit(problems, self.tol, rng, self.n_jobs, keep_dual=bool(self.warm_start))
+        return DualFit(
+            problems, self.tol, rng, self.n_jobs, keep_dual=bool(self.warm_start)
+        )
 
     def _descent(
         self, X: Matrix, codes: Matrix, alpha: float, n_samples: int, coding: Any,
@@ -186,7 +206,9 @@ class LLSVMRecipe(Recipe):
     def _fitted_coding(self, rows: Rows, rng: np.random.Generator) -> Any:
         coding = self._default_coding(rows) if self.coding is None else self.coding
         X = LinearMap(1 / self.multiplier).of_matrix(rows.X)
-        coding = seen_by(coding, lambda V: in_metric(self.features.of_points(V), self.root))
+        coding = seen_by(
+            coding, lambda V: in_metric(self.features.of_points(V), self.root)
+        )
         fitted = fitted_coding(coding, X, self.classes[rows.y], rng)
         check_classes(fitted, self.classes)
         return fitted

@@ -1,4 +1,6 @@
-"""L-MKL with linear kernels: localized multiple kernel learning (Gönen and Alpaydin, 2008)."""
+"""L-MKL with linear kernels:
+localized multiple kernel learning (Gönen and Alpaydin, 2008).
+"""
 
 from __future__ import annotations
 
@@ -16,86 +18,94 @@ from loclin.lmkl.recipe import LMKLRecipe
 
 
 class LMKLClassifier(LocallyLinearClassifier):
-    """Take this for a few linear models that pass smoothly into one another: localized MKL.
+    """Take this for a few linear models that pass smoothly
+    into one another: localized MKL.
 
-    What matters most is `n_models`, `alpha` and `pieces`. This is localized multiple kernel
-    learning with linear kernels. A score is a sum of m linear models, weighed by the softmax of as
-    many learned linear gates:
+    What matters most is `n_models`, `alpha` and `pieces`. This is localized multiple
+    kernel learning with linear kernels. A score is a sum of m linear models, weighed by
+    the softmax of as many learned linear gates:
 
         score_y(x) = sum_j code_j(x) (w_yj . x + b_yj) + b_y
         code_j(x) = exp(v_j . x + v_j0) / sum_k exp(v_k . x + v_k0)
 
-    Models and gates minimise one risk, one class against the rest with the same gates, either in
-    turn, as the paper does it, or together by stochastic gradient descent:
+    Models and gates minimise one risk, one class against the rest with the same gates,
+    either in turn, as the paper does it, or together by stochastic gradient descent:
 
         alpha/2 ||W||^2 + sum_i w_i sum_y loss(+-score_y(x_i)) / sum_i w_i
 
-    The paper's kernels of other kinds are those of `KernelLMKLClassifier`: their scores are not
-    those of linear models that act at a row.
+    The paper's kernels of other kinds are those of `KernelLMKLClassifier`: their scores
+    are not those of linear models that act at a row.
 
     Parameters
     ----------
     n_models : int or None, default=None
-        Linear models of a class, and gates. None takes 20, or a tenth of the rows if that is less.
+        Linear models of a class, and gates. None takes 20, or a tenth of the rows if that
+        is less.
     solver : {"sgd", "alternating"}, default="sgd"
-        "alternating" solves the SVMs with the gates at rest to a duality gap, by dual coordinate
-        descent on the locally combined kernel, and then steps along the gradient by the gates: an
-        iteration is one SVM, so it is for some thousands of rows. Only "sgd" learns from streams.
+        "alternating" solves the SVMs with the gates at rest to a duality gap, by dual
+        coordinate descent on the locally combined kernel, and then steps along the
+        gradient by the gates: an iteration is one SVM, so it is for some thousands of
+        rows. Only "sgd" learns from streams.
     bias : {"local", "global"}, default="local"
-        Whether there is an intercept for each model or, as the paper has it, one for each class.
-        Either is penalised like a weight.
+        Whether there is an intercept for each model or, as the paper has it, one for each
+        class. Either is penalised like a weight.
     gate_lr : float, default=1.0
-        Length of the first step of the gates, at least 0, over the root of the rows' mean squared
-        norm. With "sgd" it is that of each gate, and later ones are
-        ``1 / sqrt(sum of its squared gradients)`` (AdaGrad). With "alternating" it is that of all
-        gates, and later ones are half as long where the risk does not fall, else longer. 0 leaves
-        the gates as they start: soft assignment to centres of k-means.
+        Length of the first step of the gates, at least 0, over the root of the rows' mean
+        squared norm. With "sgd" it is that of each gate, and later ones are
+        ``1 / sqrt(sum of its squared gradients)`` (AdaGrad). With "alternating" it is
+        that of all gates, and later ones are half as long where the risk does not fall,
+        else longer. 0 leaves the gates as they start: soft assignment to centres of
+        k-means.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
         Loss of the margin. "alternating" takes no "logistic".
     alpha : float, "auto" or "scale", default="auto"
-        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to 50,000
-        rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest log loss on rows
-        held out. "scale" is 0.05 times the mean squared norm of ``code (x) [x; 1]``, over
-        n_samples.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
+        50,000 rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest
+        log loss on rows held out. "scale" is 0.05 times the mean squared norm of
+        ``code (x) [x; 1]``, over n_samples.
     pieces : int, "auto" or None, default="auto"
-        Most columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
-        models can bend along single features. "auto" takes 8 where they lower the log loss of
-        held-out rows, None takes none. `local_model` stays exact; docs/parameters.md has the rest.
+        Most columns beside each feature that rise from 0 to 1 between two of its
+        quantiles, so that models can bend along single features. "auto" takes 8 where
+        they lower the log loss of held-out rows, None takes none. `local_model` stays
+        exact; docs/parameters.md has the rest.
     standardize : bool, default=True
-        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are not centred. Models and explanations are of the features as given.
+        Centre the features, and divide them by their standard deviations, as
+        `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
+        the features as given.
     max_iter : int, default=1000
-        Most iterations: a fit that needs more warns. An iteration is a pass over the rows. With
-        "alternating" it is a step of the gates.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the
+        rows. With "alternating" it is a step of the gates.
     round_rows : int or None, default=100_000
-        Rows of an iteration where there are more: the next of shuffled passes. None takes all. Only
-        "sgd".
+        Rows of an iteration where there are more: the next of shuffled passes. None takes
+        all. Only "sgd".
     tol : float, default=1e-3
-        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by less than
-        this. With "alternating" it is also the duality gap of each SVM, as a part of its objective.
+        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by
+        less than this. With "alternating" it is also the duality gap of each SVM, as a
+        part of its objective.
     n_iter_no_change : int, default=5
         Iterations in a row without a gain of `tol`, after which a fit ends.
     batch_size : int or "auto", default="auto"
-        Rows that are scored by one matrix product before any of them updates the models. "auto" is
-        64, or n_samples / 100 if that is less. Only "sgd".
+        Rows that are scored by one matrix product before any of them updates the models.
+        "auto" is 64, or n_samples / 100 if that is less. Only "sgd".
     average : int, default=5
-        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the last alone.
-        Only "sgd" averages.
+        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the
+        last alone. Only "sgd" averages.
     eta0 : float, default=10.0
-        First step of the models, in units of the inverse mean squared norm of their features. At
-        most ``0.5 / batch_size`` for the squared hinge. Only "sgd".
+        First step of the models, in units of the inverse mean squared norm of their
+        features. At most ``0.5 / batch_size`` for the squared hinge. Only "sgd".
     early_stopping : bool, default=False
-        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by
+        `tol`.
     validation_fraction : float, default=0.1
         Part of the rows that `early_stopping` holds out.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
-        fits that choose parameters and the temperature.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
+        the short fits that choose parameters and the temperature.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves the short fits for it, as in a search
-        by accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as
+        in a search by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
         Let `fit` go on from the fit before.
     random_state : int, RandomState instance or None, default=None
@@ -117,7 +127,8 @@ class LMKLClassifier(LocallyLinearClassifier):
     intercept_ : ndarray of shape (s,)
     alpha_ : float
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out
+        tell it.
     objective_, validation_scores_ : list of float
         One value an iteration.
     n_iter_, n_features_in_ : int
@@ -125,9 +136,9 @@ class LMKLClassifier(LocallyLinearClassifier):
 
     Notes
     -----
-    The paper's are the gates, the score with linear kernels, and "alternating", with the gradient
-    of the SVMs' value by the gates. Penalised intercepts, gates that several classes share, the
-    start and "sgd" are loclin's.
+    The paper's are the gates, the score with linear kernels, and "alternating", with the
+    gradient of the SVMs' value by the gates. Penalised intercepts, gates that several
+    classes share, the start and "sgd" are loclin's.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Softmax gates over local linear models, and both ways to learn them.
 
-Both minimise, over the models ``W`` (s, m, d), ``b`` (s, m), global intercepts ``g`` (s,) and the
-gates ``V`` (m, d), ``v0`` (m,),
+Both minimise, over the models ``W`` (s, m, d), ``b`` (s, m), global intercepts ``g`` (s,)
+and the gates ``V`` (m, d), ``v0`` (m,),
 
     alpha/2 (||W||^2 + ||b||^2 + ||g||^2) + 1/(sum w) sum_i w_i sum_y loss(+-f_y(x_i)),
     f_y(x) = sum_j code_j(x) (w_yj . x + b_yj) + g_y,      code(x) = softmax(V x + v0).
@@ -35,7 +35,9 @@ class Gates(Predictor):
     """Softmax gates over local models."""
 
     units: ClassVar[dict[str, int]] = {"local_coef": 1, "gate_coef": 1}
-    constants: ClassVar[dict[str, str]] = LocalModels.constants | {"gate_intercept": "gate_coef"}
+    constants: ClassVar[dict[str, str]] = LocalModels.constants | {
+        "gate_intercept": "gate_coef"
+    }
 
     gate_coef: Annotated[Floats, Shape("m d")]
     gate_intercept: Annotated[Floats, Shape("m")]
@@ -83,7 +85,9 @@ class LearnedGates(LearnedOutputs):
         """Codes of rows, by the gates as they stand."""
         return gate_codes(Z, self.U, self.c)
 
-    def begin_pass(self, Z: Matrix, batch_size: int, *, moves: bool, average: bool) -> MovingGates:
+    def begin_pass(
+        self, Z: Matrix, batch_size: int, *, moves: bool, average: bool
+    ) -> MovingGates:
         """Return the gates as a pass takes them."""
         codes = room_for_codes(Z, batch_size, len(self.c), self.U.dtype)
         return MovingGates(codes, self.outputs(Z, batch_size, average))
@@ -99,9 +103,10 @@ class LearnedGates(LearnedOutputs):
 class Alternation(Procedure):
     """SVMs with the gates at rest, to a duality gap, and steps of the gates, in turn.
 
-    What the least risk by the models falls with the gates is what the risk itself does at those
-    models, each row counting by its dual variable. A step after which the least risk is no less is
-    taken back, and the next is half as long; after one that is kept, the next is longer.
+    What the least risk by the models falls with the gates is what the risk itself does at
+    those models, each row counting by its dual variable. A step after which the least
+    risk is no less is taken back, and the next is half as long; after one that is kept,
+    the next is longer.
 
     Parameters
     ----------
@@ -109,8 +114,8 @@ class Alternation(Procedure):
     V, v0 : ndarray of shape (m, d) and (m,)
         Gates, where they start.
     solve : callable
-        ``solve(codes, duals)`` returns the solved problems of the scorers with these codes, which
-        start from the dual variables of others, or from nothing.
+        ``solve(codes, duals)`` returns the solved problems of the scorers with these
+        codes, which start from the dual variables of others, or from nothing.
     step : float
         Length of the first step.
     """
@@ -136,7 +141,9 @@ class Alternation(Procedure):
             share = self.V.dtype.type(self.step / length)
             V, v0 = self.V + share * by_V, self.v0 + share * by_v0
             codes = gate_codes(self.rows.X, V, v0)
-            models = self.solve(codes, [one.relative_dual for one in self.models.problems])
+            models = self.solve(
+                codes, [one.relative_dual for one in self.models.problems]
+            )
             falls = models.objectives.sum() < self.models.objectives.sum()
             self.step *= 1.5 if falls else 0.5
             if falls:

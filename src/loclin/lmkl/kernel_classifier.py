@@ -46,58 +46,62 @@ from loclin.fitting.scored import Scored
 from loclin.fitting.targets import n_scorers
 
 _PATIENCE = 5  # steps of the gates without a gain
-_BLOCK = 1000  # rows that are scored at once
-_LARGEST = 1e9  # dual variable, over the inverse of the kernel's mean
+_BLOCK_ROWS = 1000  # rows that are scored at once
+_LARGEST_DUAL = 1e9  # dual variable, over the inverse of the kernel's mean
 Kernel = str | Callable[[Any, Any], Any]
 
 
 class KernelLMKLClassifier(Scored, BaseEstimator):
-    """Take this for several kernels, each where it is best, on a few thousand rows: localized MKL.
+    """Take this for several kernels, each where it is best,
+    on a few thousand rows: localized MKL.
 
-    What matters most is `kernels`, `alpha` and `gate_lr`. A score is that of an SVM on the kernels
-    k_m, combined by the softmax of learned linear gates:
+    What matters most is `kernels`, `alpha` and `gate_lr`. A score is that of an SVM on
+    the kernels k_m, combined by the softmax of learned linear gates:
 
         score_y(x) = sum_i a_yi sum_m eta_m(x) k_m(x_i, x) eta_m(x_i) + b_y
         eta_m(x) = exp(v_m . x + v_m0) / sum_l exp(v_l . x + v_l0)
 
-    SVMs and gates take turns, as the paper has it: `sklearn.svm.SVC` solves the SVMs, one class
-    against the rest with the same gates, and the gates step along the gradient of their value,
+    SVMs and gates take turns, as the paper has it: `sklearn.svm.SVC` solves the SVMs, one
+    class against the rest with the same gates, and the gates step along the gradient of
+    their value,
 
         alpha/2 sum_ym ||w_ym||^2 + sum_i w_i sum_y hinge(+-score_y(x_i)) / sum_i w_i
 
-    A score is no linear model of the row, so there is no `local_model`; where all kernels are
-    linear, `LMKLClassifier` has one, and learns from any number of rows. This one holds the kernel
-    matrices of all pairs of training rows: it is for a few thousand.
+    A score is no linear model of the row, so there is no `local_model`; where all kernels
+    are linear, `LMKLClassifier` has one, and learns from any number of rows. This one
+    holds the kernel matrices of all pairs of training rows: it is for a few thousand.
 
-    Features, and kernels, should have comparable scales: put a ``StandardScaler`` in front.
+    Features, and kernels, should have comparable scales: put a ``StandardScaler`` in
+    front.
 
     Parameters
     ----------
     kernels : sequence of {str, callable}, default=("linear", "poly")
-        Names of `sklearn.metrics.pairwise.pairwise_kernels`, with their default parameters, or
-        functions that take two matrices of rows and return a kernel matrix, as `SVC` takes them:
-        ``partial(polynomial_kernel, degree=2)``.
+        Names of `sklearn.metrics.pairwise.pairwise_kernels`, with their default
+        parameters, or functions that take two matrices of rows and return a kernel
+        matrix, as `SVC` takes them: ``partial(polynomial_kernel, degree=2)``.
     gate_lr : float, default=1.0
-        Length of the first step of the gates, at least 0, over the root of the rows' mean squared
-        norm. Later ones are half as long where the objective does not fall, else longer. 0 leaves
-        the gates as they start: at random, near equal shares.
+        Length of the first step of the gates, at least 0, over the root of the rows' mean
+        squared norm. Later ones are half as long where the objective does not fall, else
+        longer. 0 leaves the gates as they start: at random, near equal shares.
     alpha : float or "scale", default="scale"
-        Strength of the L2 penalty, above 0: the larger, the simpler the model. "scale" is 0.05
-        times the mean of ``sum_m eta_m(x)^2 k_m(x, x)`` at the start, over n_samples. None counts
-        as less than 1e-9 of that mean over n_samples. ``C`` of `SVC` is
-        ``1 / (n_samples * alpha)``.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. "scale" is
+        0.05 times the mean of ``sum_m eta_m(x)^2 k_m(x, x)`` at the start, over
+        n_samples. None counts as less than 1e-9 of that mean over n_samples. ``C`` of
+        `SVC` is ``1 / (n_samples * alpha)``.
     max_iter : int, default=100
-        Most iterations: a fit that needs more warns. An iteration is a step of the gates, for which
-        all SVMs are solved anew. The default is lower, 100.
+        Most iterations: a fit that needs more warns. An iteration is a step of the gates,
+        for which all SVMs are solved anew. The default is lower, 100.
     tol : float, default=1e-3
-        A fit ends when five iterations in a row each lower the objective by less than this. Also
-        the tolerance of the SVMs, whose solver ends after 100,000 steps, or 100 a row, with a
-        warning.
+        A fit ends when five iterations in a row each lower the objective by less than
+        this. Also the tolerance of the SVMs, whose solver ends after 100,000 steps, or
+        100 a row, with a warning.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves the short fits for it, as in a search
-        by accuracy, and leaves no `predict_proba`. These are SVMs under the same gates.
+        Find the temperature of the probabilities. False saves the short fits for it, as
+        in a search by accuracy, and leaves no `predict_proba`. These are SVMs under the
+        same gates.
     random_state : int, RandomState instance or None, default=None
         Seed of all that is drawn at random; a number makes fits repeatable.
 
@@ -112,9 +116,11 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
     intercept_ : ndarray of shape (s,)
     alpha_ : float
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out
+        tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
+        held out.
     objective_ : list of float
         The value after each step of the gates.
     n_iter_, n_features_in_ : int
@@ -122,8 +128,8 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
 
     Notes
     -----
-    The paper's are the gates, the score, the combined kernel, the SVM's dual on it and the gradient
-    of its value by the gates; gates that several classes share are loclin's.
+    The paper's are the gates, the score, the combined kernel, the SVM's dual on it and
+    the gradient of its value by the gates; gates that several classes share are loclin's.
 
     References
     ----------
@@ -170,7 +176,9 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         self.random_state = random_state
 
     @atomic
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -232,7 +240,9 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
             )
         for kernel in self.kernels:
             if not callable(kernel):
-                check_option("kernels", kernel, PAIRWISE_KERNEL_FUNCTIONS, hint=" or a function")
+                check_option(
+                    "kernels", kernel, PAIRWISE_KERNEL_FUNCTIONS, hint=" or a function"
+                )
         check_number("gate_lr", self.gate_lr, low=0, open_high=True)
         if not (isinstance(self.alpha, str) and self.alpha == "scale"):
             check_number("alpha", self.alpha, low=0, open_low=True, open_high=True,
@@ -244,7 +254,14 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         if not hasattr(self, "n_features_in_"):
             return None
-        held = "X_", "dual_coef_", "gate_coef_", "gate_intercept_", "intercept_", "classes_"
+        held = (
+            "X_",
+            "dual_coef_",
+            "gate_coef_",
+            "gate_intercept_",
+            "intercept_",
+            "classes_",
+        )
         if lacks := missing(self, *held):
             return lacks
         if sizes["k"] != len(self.kernels):
@@ -254,15 +271,22 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
     def _learn(
         self, rows: Rows, kernels: list[Floats], rng: np.random.RandomState
     ) -> tuple[Floats, SVMs]:
-        """Return the gates' weights, (1 + d, n_kernels), and the SVMs on the combined kernel."""
+        """Return the gates' weights, (1 + d, n_kernels),
+        and the SVMs on the combined kernel.
+        """
         Z, unit = add_dummy_feature(rows.X), 1 / np.sqrt(1 + mean_squared_norm(rows.X))
         V = unit * rng.normal(size=(Z.shape[1], len(kernels)))
         gates, step = softmax(Z @ V, axis=1), self.gate_lr * unit
         alpha: Any = self.alpha
         if isinstance(alpha, str):
-            norms = (gates**2 * np.stack([np.diag(K) for K in kernels], axis=1)).sum(axis=1)
+            norms = (gates**2 * np.stack([np.diag(K) for K in kernels], axis=1)).sum(
+                axis=1
+            )
             alpha = auto_alpha(float(norms.mean()) or 1.0, len(gates))
-        bounds, signs = bounds_of(rows.weights, alpha), signs_of(rows.y, n_scorers(self.classes_))
+        bounds, signs = (
+            bounds_of(rows.weights, alpha),
+            signs_of(rows.y, n_scorers(self.classes_)),
+        )
         svms = solved(kernels, gates, signs, bounds, self.tol)
         plateau, objective = Plateau(self.tol, _PATIENCE), [alpha * svms.value]
         while not plateau.reached(objective[-1]):
@@ -287,10 +311,16 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
                 "Scale the features, raise alpha or tol.",
                 ConvergenceWarning,
             )
-        self.alpha_, self.objective_, self.n_iter_ = alpha, objective[1:], len(objective) - 1
+        self.alpha_, self.objective_, self.n_iter_ = (
+            alpha,
+            objective[1:],
+            len(objective) - 1,
+        )
         return V, svms
 
-    def _find_temperature(self, rows: Rows, kernels: list[Floats], svms: SVMs, seed: int) -> None:
+    def _find_temperature(
+        self, rows: Rows, kernels: list[Floats], svms: SVMs, seed: int
+    ) -> None:
         """Set the temperature by rows that SVMs under the gates as they are hold out.
 
         Where a class has too few rows, those of the fit itself must do.
@@ -306,8 +336,13 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
                 bounds = bounds_of(rows.weights[train], self.alpha_)
                 short = solved(inner, gates[train], signs[train], bounds, self.tol)
                 across = [kernel[np.ix_(test, train)] for kernel in kernels]
-                said.append(self._decisions(short.scores(across, gates[test], gates[train])))
-            tested, decisions = np.concatenate([test for _, test in parts]), np.concatenate(said)
+                said.append(
+                    self._decisions(short.scores(across, gates[test], gates[train]))
+                )
+            tested, decisions = (
+                np.concatenate([test for _, test in parts]),
+                np.concatenate(said),
+            )
         found = temperature_of(decisions, rows.y[tested], rows.weights[tested])
         self.temperature_ = float(rescaled(found, spread(own[tested]), spread(decisions)))
         self.smoothing_ = smoothing_of(len(tested))
@@ -317,15 +352,19 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         return read_rows(self, X, reset=False, dtype=np.float64)
 
     def _gates(self, rows: Matrix) -> Floats:
-        return np.asarray(softmax(rows @ self.gate_coef_.T + self.gate_intercept_, axis=1))
+        return np.asarray(
+            softmax(rows @ self.gate_coef_.T + self.gate_intercept_, axis=1)
+        )
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         rows, own = self._validate_new(X), self._gates(self.X_)
         gates, scores = self._gates(rows), np.tile(self.intercept_, (rows.shape[0], 1))
-        for some in gen_batches(rows.shape[0], _BLOCK):
+        for some in gen_batches(rows.shape[0], _BLOCK_ROWS):
             for m, kernel in enumerate(self.kernels):
                 K = kernel_matrix(kernel, rows[some], self.X_)
-                scores[some] += gates[some, m, None] * (K @ (own[:, m] * self.dual_coef_).T)
+                scores[some] += gates[some, m, None] * (
+                    K @ (own[:, m] * self.dual_coef_).T
+                )
         return scores
 
 
@@ -339,7 +378,9 @@ class SVMs(NamedTuple):
     done: bool  # to the tolerance
 
     def scores(self, kernels: list[Floats], gates: Floats, own: Floats) -> Floats:
-        """Return the scores of rows, by kernels with the SVMs' rows, and the gates of both."""
+        """Return the scores of rows,
+        by kernels with the SVMs' rows, and the gates of both.
+        """
         by_kernel = (
             gate[:, None] * (kernel @ (of_own[:, None] * self.dual))
             for kernel, gate, of_own in zip(kernels, gates.T, own.T, strict=True)
@@ -354,7 +395,9 @@ def bounds_of(weights: Floats, alpha: float) -> Floats:
 
 
 def most_steps(n: int) -> int:
-    """Return the most steps of an SVM's solver: where alpha is small it may go on for hours."""
+    """Return the most steps of an SVM's solver:
+    where alpha is small it may go on for hours.
+    """
     return max(100_000, 100 * n)
 
 
@@ -372,9 +415,13 @@ def solved(
         Of the dual variables.
     tol : float
     """
-    K = sum(np.outer(gate, gate) * kernel for gate, kernel in zip(gates.T, kernels, strict=True))
-    unit = float(np.abs(np.diag(K)).mean()) or 1.0  # the solver's steps are for kernels near 1
-    bounds = unit * np.minimum(bounds, _LARGEST / unit)
+    K = sum(
+        np.outer(gate, gate) * kernel
+        for gate, kernel in zip(gates.T, kernels, strict=True)
+    )
+    # the solver's steps are for kernels near 1
+    unit = float(np.abs(np.diag(K)).mean()) or 1.0
+    bounds = unit * np.minimum(bounds, _LARGEST_DUAL / unit)
     dual, intercept, done = np.zeros(signs.shape), signs[0].astype(float), True
     for y in np.flatnonzero(np.ptp(signs, axis=0)):
         svm = SVC(kernel="precomputed", C=1.0, tol=tol, max_iter=most_steps(len(signs)))
@@ -383,7 +430,10 @@ def solved(
             svm.fit(K / unit, signs[:, y], bounds)
         done &= svm.fit_status_ == 0
         dual[svm.support_, y], intercept[y] = svm.dual_coef_[0] / unit, svm.intercept_[0]
-    said = [kernel @ (gate[:, None] * dual) for gate, kernel in zip(gates.T, kernels, strict=True)]
+    said = [
+        kernel @ (gate[:, None] * dual)
+        for gate, kernel in zip(gates.T, kernels, strict=True)
+    ]
     by_gates = -np.stack([(dual * one).sum(axis=1) for one in said], axis=1)
     mean = (gates * by_gates).sum(axis=1, keepdims=True)
     value = np.abs(dual).sum() + mean.sum() / 2
@@ -398,7 +448,9 @@ def kernel_matrix(kernel: Kernel, X: Matrix, Y: Matrix) -> Floats:
     ValueError
         If it is not a matrix of numbers.
     """
-    K = np.asarray(kernel(X, Y) if callable(kernel) else pairwise_kernels(X, Y, metric=kernel))
+    K = np.asarray(
+        kernel(X, Y) if callable(kernel) else pairwise_kernels(X, Y, metric=kernel)
+    )
     if K.shape != (X.shape[0], Y.shape[0]) or not np.isfinite(K).all():
         raise ValueError(
             f"The kernel {kernel!r} does not give a matrix of finite numbers for all pairs of "

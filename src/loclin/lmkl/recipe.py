@@ -40,7 +40,9 @@ class LMKLRecipe(Recipe):
     def check(self) -> None:
         """Raise where a parameter is not valid."""
         if self.n_models is not None:
-            check_number("n_models", self.n_models, Integral, low=1, open_high=True, hint="or None")
+            check_number(
+                "n_models", self.n_models, Integral, low=1, open_high=True, hint="or None"
+            )
         check_option("solver", self.solver, {"sgd", "alternating"})
         check_option("bias", self.bias, {"local", "global"})
         check_number("gate_lr", self.gate_lr, low=0, open_high=True)
@@ -50,7 +52,9 @@ class LMKLRecipe(Recipe):
         check_number("eta0", self.eta0, low=0, open_low=True)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
+        """
         if self.solver == "sgd":
             return None
         return "partial_fit needs solver='sgd'; solver='alternating' must see all rows."
@@ -59,13 +63,17 @@ class LMKLRecipe(Recipe):
         """Return short fits of the same kind."""
         return Trial({})
 
-    def start(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> Procedure:
+    def start(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> Procedure:
         """Begin the descent, or the alternation of dual problems and steps of the gates."""
         some = self.rounds(rows, rng).some()
         gates = self._gates(some, rng, before)
         if self.solver == "sgd":
             return learning_fit(self, gates, some, rows, rng, self._intercepts, before)
-        norm2 = mean_squared_feature_norm(some.X, gates.codes(some.X), self._intercepts.local)
+        norm2 = mean_squared_feature_norm(
+            some.X, gates.codes(some.X), self._intercepts.local
+        )
         alpha = self.strength(norm2, len(rows.y))
 
         def solve(codes: Floats, duals: Any) -> DualFit:
@@ -84,12 +92,18 @@ class LMKLRecipe(Recipe):
         gates = self._gates(rows, rng, before)
         return learning_stream(self, gates, rows, rng, self._intercepts, before)
 
-    def _gates(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> LearnedGates:
-        """Return the gates of the fit before, or those of soft assignment to centres of k-means."""
+    def _gates(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> LearnedGates:
+        """Return the gates of the fit before,
+        or those of soft assignment to centres of k-means.
+        """
         X, rate = rows.X, float(self.gate_lr / np.sqrt(1 + mean_squared_norm(rows.X)))
         if before is not None:
             learned = before.learned
-            return LearnedGates(learned.gate_coef.copy(), learned.gate_intercept.copy(), rate)
+            return LearnedGates(
+                learned.gate_coef.copy(), learned.gate_intercept.copy(), rate
+            )
         m = self.n_models or max(1, min(_MODELS, len(rows.y) // 10))
         centres = distinct_centres(X, min(m, len(rows.y)), int(rng.integers(2**31 - 1)))
         centres = centres[np.arange(m) % len(centres)]  # as many, of few distinct rows

@@ -5,8 +5,8 @@ Minimises, over the local models ``W`` (c, m, d) and ``b`` (c, m),
     alpha/2 ||W||^2 + 1/(sum w) sum_i w_i loss(s(x_i, y_i) - max_{y != y_i} s(x_i, y)),
     s(x, y) = || max(W_y x + b_y, 0) ||_q,
 
-by freezing, at every iteration, the codes of the true classes and taking one pass of SGD over the
-convex problem that remains (equation 13).
+by freezing, at every iteration, the codes of the true classes and taking one pass of SGD
+over the convex problem that remains (equation 13).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from loclin.ml3.kernels import PassSettings, cccp_pass, freeze_codes
 from loclin.portable.words import Pooling
 from loclin.projections import dual_exponent
 
-# Rows scored together when codes are frozen: large enough for BLAS, small enough for the cache.
+# Rows scored together when codes are frozen: large enough for BLAS, small enough for the
+# cache.
 _FREEZE_BLOCK = 256
 
 
@@ -50,8 +51,9 @@ class PooledModels(DescentModels, Predictor):
 class CCCPSettings(NamedTuple):
     """What the iterations need to know besides the data.
 
-    `alpha` is the L2 strength, `p` the exponent of the ball, `loss` an integer of `Loss`; `revive`
-    gives a row whose true class has no positive response to that class's strongest model.
+    `alpha` is the L2 strength, `p` the exponent of the ball, `loss` an integer of `Loss`;
+    `revive` gives a row whose true class has no positive response to that class's
+    strongest model.
     """
 
     alpha: float
@@ -76,8 +78,12 @@ class CCCPSettings(NamedTuple):
         )  # fmt: skip
 
 
-def random_codes(rng: np.random.Generator, n: int, m: int, p: float, dtype: Any) -> Floats:
-    """Draw `n` codes on the positive part of the p-norm sphere: uniform entries, normalised."""
+def random_codes(
+    rng: np.random.Generator, n: int, m: int, p: float, dtype: Any
+) -> Floats:
+    """Draw `n` codes on the positive part of the p-norm sphere:
+    uniform entries, normalised.
+    """
     return onto_sphere(rng.random((n, m), dtype=dtype), p)
 
 
@@ -85,15 +91,19 @@ def onto_sphere(codes: Floats, p: float) -> Floats:
     """Scale codes onto the p-norm sphere, in place; zeros stay."""
     tiny = np.finfo(codes.dtype).tiny
     for block in np.array_split(codes, max(1, len(codes) // _FREEZE_BLOCK)):
-        block /= np.maximum(block.max(axis=1, keepdims=True), tiny)  # or high powers are lost
+        # or high powers are lost
+        block /= np.maximum(block.max(axis=1, keepdims=True), tiny)
         norms = np.linalg.norm(block, ord=p, axis=1, keepdims=True)
         block /= np.maximum(norms, tiny)
     return codes
 
 
 def rows_by_class(y: Labels, n_classes: int) -> tuple[Labels, Labels]:
-    """Return the rows class by class, and where each class starts (and the last one ends)."""
-    narrow = y.astype(np.min_scalar_type(n_classes))  # sorted by their digits, in linear time
+    """Return the rows class by class,
+    and where each class starts (and the last one ends).
+    """
+    # sorted by their digits, in linear time
+    narrow = y.astype(np.min_scalar_type(n_classes))
     order = np.argsort(narrow, kind="stable").astype(np.int32)
     return order, np.searchsorted(y, np.arange(n_classes + 1), sorter=order)
 

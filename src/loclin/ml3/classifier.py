@@ -1,4 +1,6 @@
-"""ML3: multiclass latent locally linear support vector machine (Fornoni, Caputo, Orabona 2013)."""
+"""ML3: multiclass latent locally linear support vector machine
+(Fornoni, Caputo, Orabona 2013).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.ml3.cccp import PooledModels
 from loclin.ml3.recipe import ML3Recipe
 
-# In rounds steps begin at a part of `eta0`, and fall as if one round were all rows: where they are
-# long, or stay so, many a fit to the rows of `benchmarks.many_rows` levels off early, with twice
-# the errors.
+# In rounds steps begin at a part of `eta0`, and fall as if one round were all rows: where
+# they are long, or stay so, many a fit to the rows of `benchmarks.many_rows` levels off
+# early, with twice the errors.
 _FIRST_STEP, _AS_PASS = 1 / 15, 1
 _MODELS, _ROWS_OF_A_MODEL = 16, 2  # of a class, and of each of them at least
 
@@ -21,103 +23,112 @@ _MODELS, _ROWS_OF_A_MODEL = 16, 2  # of a class, and of each of them at least
 class ML3Classifier(LocallyLinearClassifier):
     """Take this first: of loclin's single models it ranks best with default settings.
 
-    What matters most is `alpha`, `n_models` and `pieces`. This is ML3, the multiclass latent
-    locally linear SVM (Fornoni, Caputo and Orabona, 2013). Every class has `n_models` linear
-    models. A sample's score for a class combines that class's models with the weights that favour
-    it most,
+    What matters most is `alpha`, `n_models` and `pieces`. This is ML3, the multiclass
+    latent locally linear SVM (Fornoni, Caputo and Orabona, 2013). Every class has
+    `n_models` linear models. A sample's score for a class combines that class's models
+    with the weights that favour it most,
 
         score_y(x) = max of code . (W_y x + b_y)  over  code >= 0, ||code||_p <= 1
                    = || max(W_y x + b_y, 0) ||_q,   1/p + 1/q = 1      (equations 7, 14 and 16)
 
-    so that no anchors, regions or neighbours are needed. The classes compete: training minimises
+    so that no anchors, regions or neighbours are needed. The classes compete: training
+    minimises
 
         alpha/2 ||W||^2 + sum_i w_i loss(score_{y_i}(x_i) - max_{y != y_i} score_y(x_i)) / sum_i w_i
 
-    (equation 9, with a mean instead of a sum) by the concave-convex procedure: each iteration
-    freezes the codes of the true classes and takes one pass of stochastic gradient descent over
-    the convex problem that is left (equation 13, Algorithm 2).
+    (equation 9, with a mean instead of a sum) by the concave-convex procedure: each
+    iteration freezes the codes of the true classes and takes one pass of stochastic
+    gradient descent over the convex problem that is left (equation 13, Algorithm 2).
 
     Parameters
     ----------
     n_models : int or None, default=None
-        Linear models for each class. Accuracy rises with it until the data is spent; prediction
-        costs n_classes * n_models * n_features multiply-adds. None means 16, or fewer where classes
-        have few rows: one for every two rows that a class has on average, at least one. On a
-        stream, whose rows are not known, None means 16.
+        Linear models for each class. Accuracy rises with it until the data is spent;
+        prediction costs n_classes * n_models * n_features multiply-adds. None means 16,
+        or fewer where classes have few rows: one for every two rows that a class has on
+        average, at least one. On a stream, whose rows are not known, None means 16.
     p : float, default=1.5
-        Exponent in [1, inf] of the ball that the codes live in. 1 lets the best model act alone,
-        inf adds up all positive ones. 1.5 is the paper's, for all its data; at 4/3, 1.5, 2 and inf
-        no power has to be computed.
+        Exponent in [1, inf] of the ball that the codes live in. 1 lets the best model act
+        alone, inf adds up all positive ones. 1.5 is the paper's, for all its data; at
+        4/3, 1.5, 2 and inf no power has to be computed.
     init : {"random", "kmeans"} or coding, default="random"
-        Codes of the starting pass: drawn at random on the unit sphere of the p-norm, one for a
-        sample and all classes; one-hot by the clusters of k-means; or the positive part of those
-        of a transformer of `loclin.codings` with `n_models` anchors, scaled onto the sphere.
+        Codes of the starting pass: drawn at random on the unit sphere of the p-norm, one
+        for a sample and all classes; one-hot by the clusters of k-means; or the positive
+        part of those of a transformer of `loclin.codings` with `n_models` anchors, scaled
+        onto the sphere.
     s0 : float, default=1.0
-        Steps that each iteration adds to the step counter, in passes: iteration k begins at
-        ``s0 * k * n_samples``. 1 goes on counting; the paper's 2 lets steps fall twice as fast.
+        Steps that each iteration adds to the step counter, in passes: iteration k begins
+        at ``s0 * k * n_samples``. 1 goes on counting; the paper's 2 lets steps fall twice
+        as fast.
     revive : bool, default=True
-        Give a sample whose true class has no positive response to that class's strongest model.
-        Its maximising code is zero and could never pull the class back: without this (the paper)
-        whole classes can stay dead.
+        Give a sample whose true class has no positive response to that class's strongest
+        model. Its maximising code is zero and could never pull the class back: without
+        this (the paper) whole classes can stay dead.
     loss : {"hinge", "logistic"}, default="hinge"
         Loss of the margin. The paper has the hinge.
     alpha : float, "auto" or "scale", default="auto"
-        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to 50,000
-        rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest log loss on rows
-        held out. "scale" is ``0.05 (mean ||x||^2 + 1) / n_samples``. The paper's lambda, for a sum
-        of losses, is ``n_samples * alpha``.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
+        50,000 rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest
+        log loss on rows held out. "scale" is ``0.05 (mean ||x||^2 + 1) / n_samples``. The
+        paper's lambda, for a sum of losses, is ``n_samples * alpha``.
     metric : {"auto", "diagonal", "full"}, int or None, default="auto"
-        What the penalty and distances measure features by. "diagonal" weighs each by how much the
-        model uses it, "full" also combinations of features, a number the most used of these. "auto"
-        takes the diagonal where it lowers the log loss of held-out rows, else None, which counts
-        all alike; docs/parameters.md has the rest.
+        What the penalty and distances measure features by. "diagonal" weighs each by how
+        much the model uses it, "full" also combinations of features, a number the most
+        used of these. "auto" takes the diagonal where it lowers the log loss of held-out
+        rows, else None, which counts all alike; docs/parameters.md has the rest.
     pieces : int, "auto" or None, default="auto"
-        Most columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
-        models can bend along single features. "auto" takes 8 where they lower the log loss of
-        held-out rows, None takes none. `local_model` stays exact; docs/parameters.md has the rest.
+        Most columns beside each feature that rise from 0 to 1 between two of its
+        quantiles, so that models can bend along single features. "auto" takes 8 where
+        they lower the log loss of held-out rows, None takes none. `local_model` stays
+        exact; docs/parameters.md has the rest.
     standardize : bool, default=True
-        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are not centred. Models and explanations are of the features as given.
+        Centre the features, and divide them by their standard deviations, as
+        `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
+        the features as given.
     penalize_intercept : bool, default=True
         Penalise intercepts too, as weights of a constant feature 1. The paper does.
     max_iter : int, default=1000
-        Most iterations: a fit that needs more warns. An iteration is a pass over the rows. They
-        come after the starting pass; most fits need 30 to 100, the paper takes 30.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the
+        rows. They come after the starting pass; most fits need 30 to 100, the paper
+        takes 30.
     round_rows : int or None, default=50_000
-        Rows of an iteration where there are more: the next of shuffled passes. None takes all. Each
-        batch then freezes its own codes. Steps begin at a fifteenth of `eta0`, and fall as if a
-        round were all rows (two rounds where there are no more). The default is lower, 50,000:
-        SAPL's anchors need more. On 10^6 rows that errs half as much as the paper's whole passes,
-        in less than a twentieth of the time.
+        Rows of an iteration where there are more: the next of shuffled passes. None takes
+        all. Each batch then freezes its own codes. Steps begin at a fifteenth of `eta0`,
+        and fall as if a round were all rows (two rounds where there are no more). The
+        default is lower, 50,000: SAPL's anchors need more. On 10^6 rows that errs half as
+        much as the paper's whole passes, in less than a twentieth of the time.
     tol : float, default=1e-3
-        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by less than
-        this.
+        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by
+        less than this.
     n_iter_no_change : int, default=5
-        Iterations in a row without a gain of `tol`, after which a fit ends. In rounds it is twice
-        as many, as the objective of rounds is a mean over some, and late.
+        Iterations in a row without a gain of `tol`, after which a fit ends. In rounds it
+        is twice as many, as the objective of rounds is a mean over some, and late.
     batch_size : int or "auto", default="auto"
-        Rows that are scored by one matrix product before any of them updates the models. "auto" is
-        64, or n_samples / 100 if that is less. 1 is the paper's algorithm to the letter; more reach
-        the same errors, several times faster, as long as a pass has a hundred batches or so.
+        Rows that are scored by one matrix product before any of them updates the models.
+        "auto" is 64, or n_samples / 100 if that is less. 1 is the paper's algorithm to
+        the letter; more reach the same errors, several times faster, as long as a pass
+        has a hundred batches or so.
     average : int, default=5
-        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the last alone.
-        The paper averages one.
+        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the
+        last alone. The paper averages one.
     eta0 : float, default=10.0
-        First step of the models, in units of the inverse mean squared norm of their features. With
-        the default `alpha` this is the paper's ``s0 = 2 n_samples``, present from the start; inf
-        lets the starting pass begin with steps of ``1 / alpha``.
+        First step of the models, in units of the inverse mean squared norm of their
+        features. With the default `alpha` this is the paper's ``s0 = 2 n_samples``,
+        present from the start; inf lets the starting pass begin with steps of
+        ``1 / alpha``.
     early_stopping : bool, default=False
-        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by
+        `tol`.
     validation_fraction : float, default=0.1
         Part of the rows that `early_stopping` holds out.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
-        fits that choose parameters and the temperature.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
+        the short fits that choose parameters and the temperature.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves the short fits for it, as in a search
-        by accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as
+        in a search by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
         Let `fit` go on from the fit before.
     random_state : int, RandomState instance or None, default=None
@@ -138,18 +149,22 @@ class ML3Classifier(LocallyLinearClassifier):
     alpha_ : float
         The L2 strength used.
     feature_weights_ : ndarray of shape (n_features,)
-        What standardized features count: roots of the metric's diagonal. Not with ``metric=None``.
+        What standardized features count: roots of the metric's diagonal. Not with
+        ``metric=None``.
     metric_ : ndarray of shape (n_features, n_features)
-        Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``, of
-        features that are standardized.
+        Only where the metric is whole: squared distances are
+        ``(x - a)' metric_ (x - a)``, of features that are standardized.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out
+        tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
+        held out.
     objective_ : list of float
         Running estimate of the objective, one for each iteration.
     validation_scores_ : list of float
-        Accuracy on the rows held out, one for each iteration; empty without `early_stopping`.
+        Accuracy on the rows held out, one for each iteration; empty without
+        `early_stopping`.
     n_iter_ : int
         Iterations done.
     t_ : int
@@ -161,17 +176,18 @@ class ML3Classifier(LocallyLinearClassifier):
 
     Notes
     -----
-    On a stream (`partial_fit`) each batch freezes its own codes, so that the size of the calls
-    hardly matters. The first ``20 * n_models * n_classes`` rows get random codes. ``alpha="auto"``
-    follows its rule with the rows seen so far; steps start at ``1 / (mean ||x||^2 + 1)`` and fall
-    as alpha tells, which for "auto" is not at all. The fitted models are a running average of the
-    iterates that forgets the early ones. Memory does not grow with the number of calls. After
-    `fit`, `partial_fit` goes on with the fit's alpha and step.
+    On a stream (`partial_fit`) each batch freezes its own codes, so that the size of the
+    calls hardly matters. The first ``20 * n_models * n_classes`` rows get random codes.
+    ``alpha="auto"`` follows its rule with the rows seen so far; steps start at
+    ``1 / (mean ||x||^2 + 1)`` and fall as alpha tells, which for "auto" is not at all.
+    The fitted models are a running average of the iterates that forgets the early ones.
+    Memory does not grow with the number of calls. After `fit`, `partial_fit` goes on with
+    the fit's alpha and step.
 
     References
     ----------
-    M. Fornoni, B. Caputo and F. Orabona. Multiclass latent locally linear support vector machines.
-    Asian Conference on Machine Learning, 2013.
+    M. Fornoni, B. Caputo and F. Orabona. Multiclass latent locally linear support vector
+    machines. Asian Conference on Machine Learning, 2013.
 
     Examples
     --------

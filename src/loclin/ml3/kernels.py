@@ -31,7 +31,9 @@ from loclin.engine.rows import (
 
 @inner
 def _code_to_freeze(row, total, first, q, revive, code):
-    """Write the maximising code of a class whose responses begin at `first`; see `freeze_codes`."""
+    """Write the maximising code of a class whose responses begin
+    at `first`; see `freeze_codes`.
+    """
     m = code.shape[0]
     norm = pooled_norm(total, row, first, m, q)
     argmax_code(row, first, m, q, norm, code)
@@ -41,11 +43,13 @@ def _code_to_freeze(row, total, first, q, revive, code):
 
 @jit
 def freeze_codes(X, order, class_starts, W, b, q, block, revive, codes):
-    """Write the maximising code of every row's true class (equation 11), at the weights given.
+    """Write the maximising code of every row's true class (equation 11),
+    at the weights given.
 
-    Where no response of the true class is positive, the maximiser is zero and the row can never
-    pull its class back. With `revive` such a row is given to the class's strongest model. Any code
-    in the ball bounds the class's score from below, so the convex problem still bounds ML3's loss.
+    Where no response of the true class is positive, the maximiser is zero and the row can
+    never pull its class back. With `revive` such a row is given to the class's strongest
+    model. Any code in the ball bounds the class's score from below, so the convex problem
+    still bounds ML3's loss.
 
     One product per block of rows of a class, which makes 1/c of the products of a pass.
 
@@ -90,7 +94,9 @@ def _dot_code(code, row, first):
 
 @inner
 def _rival(row, sums, code, n_classes, q, label, start):
-    """Strongest wrong class and its score; in the starting pass every class has the row's code."""
+    """Strongest wrong class and its score;
+    in the starting pass every class has the row's code.
+    """
     m = code.shape[0]
     if not start:
         return best_class(row, sums, n_classes, m, q, label)
@@ -106,7 +112,8 @@ def _rival(row, sums, code, n_classes, q, label, start):
 class PassSettings(NamedTuple):
     """What a pass needs to know besides the data.
 
-    `start`: the codes given are shared by all classes; `revive` is for codes that are not given.
+    `start`: the codes given are shared by all classes; `revive` is for codes that are not
+    given.
     """
 
     alpha: float
@@ -120,7 +127,9 @@ class PassSettings(NamedTuple):
 
 
 class Updates(NamedTuple):
-    """Rank-one updates of a batch: entry 2e is of a row's true class, 2e + 1 of its rival."""
+    """Rank-one updates of a batch:
+    entry 2e is of a row's true class, 2e + 1 of its rival.
+    """
 
     rows: NDArray  # shape: (2 batch,), places in the batch
     classes: NDArray  # shape: (2 batch,)
@@ -230,11 +239,12 @@ def _norm(W, scale, b, with_intercept):
 
 @jit
 def cccp_pass(X, y, row_weights, order, codes, weights, sums, progress, settings):
-    """One pass of stochastic gradient descent over the rows in `order` (Algorithm 2), in place.
+    """One pass of stochastic gradient descent over the rows in
+    `order` (Algorithm 2), in place.
 
-    A batch is scored by one product; then its rows take the steps s = t + 1, t + 2, ... of size
-    1 / (alpha s); `iterates` has the bookkeeping. With batches of one row this is Algorithm 2 to
-    rounding.
+    A batch is scored by one product; then its rows take the steps s = t + 1, t + 2, ...
+    of size 1 / (alpha s); `iterates` has the bookkeeping. With batches of one row this is
+    Algorithm 2 to rounding.
 
     Parameters
     ----------
@@ -242,10 +252,11 @@ def cccp_pass(X, y, row_weights, order, codes, weights, sums, progress, settings
     y, row_weights, order : ndarray of shape (n,)
         Labels 0 .. c - 1, weights, and the order in which the rows come.
     codes : ndarray of shape (n, m) or (0, m)
-        Of the true classes; of all classes in the starting pass. Where none are given, each batch
-        freezes its own, at the weights that it meets.
+        Of the true classes; of all classes in the starting pass. Where none are given,
+        each batch freezes its own, at the weights that it meets.
     weights, sums : Weights
-        Moved; nothing is averaged where the sums are empty. There are no global intercepts.
+        Moved; nothing is averaged where the sums are empty. There are no global
+        intercepts.
     progress : Progress
         With a scale of 1.
     settings : PassSettings
@@ -277,7 +288,16 @@ def cccp_pass(X, y, row_weights, order, codes, weights, sums, progress, settings
         rows = order[first : min(first + batch, n)]
         gather(X, rows, buffer)
         score(X, rows, buffer, W, 0, b.shape[0], responses)
-        respond(responses, rows.shape[0], dtype(progress.scale), b, q, powers, ones, class_sums)
+        respond(
+            responses,
+            rows.shape[0],
+            dtype(progress.scale),
+            b,
+            q,
+            powers,
+            ones,
+            class_sums,
+        )
         batch_loss, n_updates = _find_updates(
             rows, y, row_weights, codes, responses, class_sums, settings, updates
         )
@@ -286,9 +306,11 @@ def cccp_pass(X, y, row_weights, order, codes, weights, sums, progress, settings
         progress = shrunk(weights, progress, rows.shape[0], with_intercepts)
         bound *= before / progress.t
         step = 1.0 / (settings.alpha * progress.t)
-        bound += _apply_updates(X, rows, buffer, updates, n_updates, weights, sums, progress, step)
-        # Projection onto the ball that holds the optimum. The true norm is computed only when the
-        # triangle inequality cannot exclude that it left the ball.
+        bound += _apply_updates(
+            X, rows, buffer, updates, n_updates, weights, sums, progress, step
+        )
+        # Projection onto the ball that holds the optimum. The true norm is computed only
+        # when the triangle inequality cannot exclude that it left the ball.
         if bound > radius:
             bound = _norm(W, progress.scale, b, with_intercepts)
             if bound > radius:

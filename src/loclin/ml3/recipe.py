@@ -20,9 +20,9 @@ from loclin.ml3.cccp import CCCP, CCCPSettings
 from loclin.ml3.runs import CCCPFit, CCCPStream
 from loclin.ml3.starts import starting_codes
 
-# In rounds steps begin at a part of `eta0`, and fall as if one round were all rows: where they are
-# long, or stay so, many a fit to the rows of `benchmarks.many_rows` levels off early, with twice
-# the errors.
+# In rounds steps begin at a part of `eta0`, and fall as if one round were all rows: where
+# they are long, or stay so, many a fit to the rows of `benchmarks.many_rows` levels off
+# early, with twice the errors.
 _FIRST_STEP, _AS_PASS = 1 / 15, 1
 _MODELS, _ROWS_OF_A_MODEL = 16, 2  # of a class, and of each of them at least
 
@@ -49,7 +49,9 @@ class ML3Recipe(Recipe):
         """Raise where a parameter is not valid."""
         if self.n_models is not None:
             check_number("n_models", self.n_models, Integral, low=1, hint="or None")
-        check_number("p", self.p, low=1, hint="1 lets one model act, inf all positive ones")
+        check_number(
+            "p", self.p, low=1, hint="1 lets one model act, inf all positive ones"
+        )
         check_strength("alpha", self.alpha)
         check_loss_for("concave-convex", self.loss)
         check_coding("init", self.init, {"random", "kmeans"})
@@ -59,21 +61,28 @@ class ML3Recipe(Recipe):
         check_flag("penalize_intercept", self.penalize_intercept)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
+        """
         return None
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
         """Return short fits of as many models as all rows get."""
         return Trial({"n_models": self._count_of(rows)}, most_draws=2)
 
-    def start(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> CCCPFit:
+    def start(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> CCCPFit:
         """Begin the concave-convex procedure, or go on from the models before."""
         n, norm2 = len(rows.y), mean_squared_norm(rows.X) + 1.0
         alpha = self.strength(norm2, n)
         m = self._count_of(rows) if before is None else self._count_so_far(before)
         solver = CCCP(rows.X, len(self.classes), self._settings(alpha, m, n))
         rounds = self.rounds(rows, rng, before, as_pass=_AS_PASS)
-        schedule = step_offset(alpha, norm2, self.starting_eta0(n, _FIRST_STEP)), float(self.s0)
+        schedule = (
+            step_offset(alpha, norm2, self.starting_eta0(n, _FIRST_STEP)),
+            float(self.s0),
+        )
         if before is not None:
             solver.set_models(before.learned.local_coef, before.learned.local_intercept)
             return CCCPFit(solver, rounds, rng, *schedule)
@@ -87,7 +96,11 @@ class ML3Recipe(Recipe):
         self, rows: Rows, rng: np.random.Generator, before: Before | None
     ) -> CCCPStream:
         """Begin the procedure on a stream."""
-        m = int(self.n_models or _MODELS) if before is None else self._count_so_far(before)
+        m = (
+            int(self.n_models or _MODELS)
+            if before is None
+            else self._count_so_far(before)
+        )
         solver = CCCP(rows.X, len(self.classes), self._settings(1.0, m, len(rows.y)))
         stream = CCCPStream(solver, rng)
         if before is not None:

@@ -30,7 +30,8 @@ class CCCPFit(Descent):
     t_start, s0 : float
         Step counter at the start, and what each row adds to it.
     start : callable, default=None
-        ``start(X, rng)`` returns codes of rows for a starting round, before the first iteration.
+        ``start(X, rng)`` returns codes of rows for a starting round, before the first
+        iteration.
     """
 
     gap = None  # the procedure knows none
@@ -50,7 +51,9 @@ class CCCPFit(Descent):
             self.start = None
         total, n, by_batch = 0.0, 0, self.rounds.n_rows is not None
         for part in self._parts():
-            objective = self.solver.iterate(*part[:3], self.rng, average=average, by_batch=by_batch)
+            objective = self.solver.iterate(
+                *part[:3], self.rng, average=average, by_batch=by_batch
+            )
             total += len(part.y) * objective
             n += len(part.y)
         return self.rounds.averaged(total / n)
@@ -82,8 +85,8 @@ class CCCPFit(Descent):
 class CCCPStream(Stream):
     """ML3 on rows that come once.
 
-    Rows are learned in blocks (a call's rows, cut at `_STREAM_BLOCK`); each batch freezes its own
-    codes. The first rows, before the models mean anything, get random codes.
+    Rows are learned in blocks (a call's rows, cut at `_STREAM_BLOCK`); each batch freezes
+    its own codes. The first rows, before the models mean anything, get random codes.
     """
 
     solver: CCCP

@@ -16,7 +16,12 @@ from loclin.ml3.cccp import onto_sphere, random_codes
 
 
 def starting_codes(
-    init: Any, m: int, p: float, rounds: Rounds, classes: NDArray[Any], rng: np.random.Generator
+    init: Any,
+    m: int,
+    p: float,
+    rounds: Rounds,
+    classes: NDArray[Any],
+    rng: np.random.Generator,
 ) -> Callable[[Matrix, np.random.Generator], Floats]:
     """Return what writes the codes of rows in the starting round.
 

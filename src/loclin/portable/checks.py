@@ -1,4 +1,6 @@
-"""Whether the words of a model fit together, so that a reader never reads beside an array."""
+"""Whether the words of a model fit together,
+so that a reader never reads beside an array.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,19 @@ def check_whole(description: Any) -> None:
     """
     classes, n_features = description.classes, description.n_features
     if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
-        raise ValueError(f"classes should be an array of two labels at least, not {classes!r}")
+        raise ValueError(
+            f"classes should be an array of two labels at least, not {classes!r}"
+        )
     if len(set(classes.tolist())) < len(classes):
         raise ValueError(f"classes should be distinct, not {classes}")
     if type(n_features) is not int or n_features < 1:
-        raise ValueError(f"n_features is {n_features!r}, but should be a positive integer")
+        raise ValueError(
+            f"n_features is {n_features!r}, but should be a positive integer"
+        )
     if type(description.multilabel) is not bool:
-        raise ValueError(f"multilabel is {description.multilabel!r}, but should be a boolean")
+        raise ValueError(
+            f"multilabel is {description.multilabel!r}, but should be a boolean"
+        )
     check_terms(description.terms, n_features, len(classes), description.multilabel)
     check_temperature(description.temperature, len(classes), description.multilabel)
     check_smoothing(description.smoothing)
@@ -63,9 +71,15 @@ def check_temperature(temperature: Any, n_classes: int, multilabel: bool = False
     if temperature is None:
         return
     found = np.asarray(temperature)
-    fits = found.shape in ((), (n_classes,) if multilabel else ()) and found.dtype.kind in "fiu"
+    fits = (
+        found.shape in ((), (n_classes,) if multilabel else ())
+        and found.dtype.kind in "fiu"
+    )
     with np.errstate(all="ignore"):
-        if not fits or not ((found > 0) & np.isfinite(1.0 / found) & np.isfinite(found)).all():
+        if (
+            not fits
+            or not ((found > 0) & np.isfinite(1.0 / found) & np.isfinite(found)).all()
+        ):
             raise ValueError(f"temperature is {temperature!r}, but should be positive")
 
 
@@ -87,7 +101,9 @@ def labels_of(classes: Any) -> Array:
     kinds = {bool if type(one) is bool else Real if isinstance(one, int | float) else type(one)
              for one in classes} if isinstance(classes, list) else set()  # fmt: skip
     if len(kinds) != 1 or not kinds <= {bool, Real, str}:
-        raise ValueError(f"classes should be numbers, booleans or strings, not {classes!r:.200}")
+        raise ValueError(
+            f"classes should be numbers, booleans or strings, not {classes!r:.200}"
+        )
     return np.asarray(classes)
 
 
@@ -164,7 +180,9 @@ def _check_term(term: Term, s: int, m: int, n_features: int) -> None:
                 raise ValueError(f"q is {q!r}, but should be at least 1")
         case CodesByScorer(parts):
             if not isinstance(parts, tuple) or len(parts) != s:
-                raise ValueError(f"parts should be a list of coders, one for each of {s} scorers")
+                raise ValueError(
+                    f"parts should be a list of coders, one for each of {s} scorers"
+                )
             for part in parts:
                 _check_coder(part, m, d)
         case coder:
@@ -206,7 +224,9 @@ def _check_coder(coder: Coder, m: int, d: int) -> None:
         case Leaves():
             _check_leaves(coder, m, d)
         case TangentCodes():
-            a, t, _ = np.shape(coder.tangents) if np.ndim(coder.tangents) == 3 else (0, 0, 0)
+            a, t, _ = (
+                np.shape(coder.tangents) if np.ndim(coder.tangents) == 3 else (0, 0, 0)
+            )
             _check_array("anchors", coder.anchors, (a, d))
             _check_array("tangents", coder.tangents, (a, t, d))
             _check_number("scale of the codes", coder.scale)
@@ -235,7 +255,9 @@ def _check_leaves(coder: Leaves, m: int, d: int) -> None:
     _check_array("children of the trees", children, (g, 2), kinds="i")
     nodes = np.concatenate([coder.roots, children.ravel()]).astype(np.int64)
     if (np.sort(nodes) != np.arange(-m, g)).any():
-        raise ValueError("roots and children should name each inner node and each leaf once")
+        raise ValueError(
+            "roots and children should name each inner node and each leaf once"
+        )
     if ((children >= 0) & (children <= np.arange(g)[:, None])).any():
         raise ValueError("children of a node should be leaves, or inner nodes after it")
 
@@ -253,8 +275,11 @@ def _check_nearest(coder: NearestAnchors, m: int, d: int) -> None:
         raise ValueError(f"parameter is {coder.parameter}, but should be at least 0")
 
 
-def _check_array(name: str, value: Any, *shapes: tuple[int, ...], kinds: str = "f") -> None:
-    """Raise where a value is no array of one of the shapes, or has numbers that are not finite.
+def _check_array(
+    name: str, value: Any, *shapes: tuple[int, ...], kinds: str = "f"
+) -> None:
+    """Raise where a value is no array of one of the shapes,
+    or has numbers that are not finite.
 
     Rows of codes may be CSR.
     """

@@ -12,7 +12,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.portable.description import Description
-from loclin.portable.words import Array, Coder, ConstantCode, TangentCodes, Term, Transformed
+from loclin.portable.words import (
+    Array,
+    Coder,
+    ConstantCode,
+    TangentCodes,
+    Term,
+    Transformed,
+)
 
 
 class Predicts(Protocol):
@@ -31,8 +38,9 @@ def describe(model: Predicts | Pipeline) -> Description:
     Parameters
     ----------
     model : classifier or Pipeline
-        One of loclin, fitted; or a pipeline of `StandardScaler` steps that ends in one. Where other
-        steps are in front, transform the rows first, and describe the last step alone.
+        One of loclin, fitted; or a pipeline of `StandardScaler` steps that ends in one.
+        Where other steps are in front, transform the rows first, and describe the last
+        step alone.
 
     Returns
     -------
@@ -42,15 +50,16 @@ def describe(model: Predicts | Pipeline) -> Description:
     Raises
     ------
     ValueError
-        If a part has no words: iterative codings (`LocalCoordinateCoding`), transformers of others,
-        classifiers that keep training rows or kernels.
+        If a part has no words: iterative codings (`LocalCoordinateCoding`), transformers
+        of others, classifiers that keep training rows or kernels.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
 
     Notes
     -----
-    A description computes in doubles. Of a pipeline that is given float32 rows, scikit-learn's
-    scaler rounds to float32: where means are large beside the spread, digits are lost there.
+    A description computes in doubles. Of a pipeline that is given float32 rows,
+    scikit-learn's scaler rounds to float32: where means are large beside the spread,
+    digits are lost there.
 
     Examples
     --------
@@ -121,7 +130,9 @@ def _of_pipeline(pipeline: Pipeline) -> Description:
                 f"{_no_words(step)} Transform the rows first, and describe the last step alone."
             )
         # (x - centre) / scale, then (z - mean) / std
-        centre = centre + scale * (0.0 if step.mean_ is None or not step.with_mean else step.mean_)
+        centre = centre + scale * (
+            0.0 if step.mean_ is None or not step.with_mean else step.mean_
+        )
         scale = scale * (1.0 if step.scale_ is None else step.scale_)
     names = getattr(pipeline, "feature_names_in_", None)
     first = centre if centre.any() else None, None if (scale == 1).all() else scale

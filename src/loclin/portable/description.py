@@ -15,18 +15,20 @@ from loclin.portable.words import Array, Term, check_names, from_data, to_data
 
 FORMAT = 1
 _TEXTS = "classes", "feature_names"  # in which "inf" is text
-_BLOCK = 256  # rows that are scored at once
+_BLOCK_ROWS = 256  # rows that are scored at once
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What a fitted classifier computes, without the classifier: arrays, numbers and words.
+    """What a fitted classifier computes, without the classifier:
+    arrays, numbers and words.
 
-    Each term says its scores; with one scorer the decision is that of the second class, with two
-    scorers of two classes the second less the first; the decisions of all terms, times their
-    factors, are added up. Probabilities are the softmax of decisions over the temperature (of one
-    label of several: the logistic function), of which a share, `smoothing`, is spread evenly.
-    `docs/format.md` has it all for a reader in another language.
+    Each term says its scores; with one scorer the decision is that of the second class,
+    with two scorers of two classes the second less the first; the decisions of all terms,
+    times their factors, are added up. Probabilities are the softmax of decisions over the
+    temperature (of one label of several: the logistic function), of which a share,
+    `smoothing`, is spread evenly. `docs/format.md` has it all for a reader in another
+    language.
 
     Parameters
     ----------
@@ -37,7 +39,8 @@ class Description:
     multilabel : bool
         Whether a row may have several labels.
     temperature : float, ndarray of shape (c,) or None
-        One for each label where a row may have several; None where there are no probabilities.
+        One for each label where a row may have several; None where there are no
+        probabilities.
     smoothing : float
     feature_names : tuple of str or None
 
@@ -59,7 +62,8 @@ class Description:
         check_whole(self)
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """Scores of the rows: (n,) for two classes (positive for the second), else (n, c).
+        """Scores of the rows: (n,) for two classes
+        (positive for the second), else (n, c).
 
         Parameters
         ----------
@@ -77,7 +81,11 @@ class Description:
         decisions = self.decision_function(X)
         if self.multilabel:
             return (decisions > 0).astype(np.intp)
-        found = (decisions > 0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)
+        found = (
+            (decisions > 0).astype(int)
+            if decisions.ndim == 1
+            else decisions.argmax(axis=1)
+        )
         return self.classes[found]
 
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -89,7 +97,9 @@ class Description:
             If the classifier had none.
         """
         if self.temperature is None:
-            raise ValueError("The classifier was fitted with calibrate=False: no probabilities.")
+            raise ValueError(
+                "The classifier was fitted with calibrate=False: no probabilities."
+            )
         scores = self.decision_function(X) / self.temperature
         if self.multilabel:
             sharp = 0.5 * (1 + np.tanh(scores / 2))
@@ -100,7 +110,8 @@ class Description:
         return sharp * (1 - self.smoothing) + self.smoothing / len(self.classes)
 
     def local_model(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Return the linear model that acts at each row, of the features as they are given.
+        """Return the linear model that acts at each row,
+        of the features as they are given.
 
         Parameters
         ----------
@@ -114,7 +125,9 @@ class Description:
         rows = self._rows(X)
         parts = [(term.factor, local_models(term, rows)) for term in self.terms]
         coef, intercept = (
-            np.sum([factor * self._by_class(models[k]) for factor, models in parts], axis=0)
+            np.sum(
+                [factor * self._by_class(models[k]) for factor, models in parts], axis=0
+            )
             for k in (0, 1)
         )
         return coef, intercept
@@ -149,7 +162,9 @@ class Description:
         check_names(given, [one.name for one in fields(cls)], "the description")
         try:
             parts = {
-                name: from_data(part, name) for name, part in given.items() if name not in _TEXTS
+                name: from_data(part, name)
+                for name, part in given.items()
+                if name not in _TEXTS
             }
             names = given["feature_names"]
             names = tuple(names) if isinstance(names, list) else names
@@ -162,7 +177,9 @@ class Description:
     def _rows(self, X: ArrayLike) -> Array:
         names = getattr(X, "columns", None)
         if names is not None and self.feature_names not in (None, tuple(map(str, names))):
-            raise ValueError(f"X has the columns {list(names)}; give {list(self.feature_names)}.")
+            raise ValueError(
+                f"X has the columns {list(names)}; give {list(self.feature_names)}."
+            )
         rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ValueError(
@@ -174,15 +191,21 @@ class Description:
 
     def _blocks(self, X: ArrayLike) -> Iterator[Array]:
         rows = self._rows(X)
-        for first in range(0, len(rows), _BLOCK):
-            yield rows[first : first + _BLOCK]
+        for first in range(0, len(rows), _BLOCK_ROWS):
+            yield rows[first : first + _BLOCK_ROWS]
 
     def _decisions(self, rows: Array) -> Array:
-        parts = (term.factor * self._by_class(scores_of(term, rows)) for term in self.terms)
+        parts = (
+            term.factor * self._by_class(scores_of(term, rows)) for term in self.terms
+        )
         return np.asarray(sum(parts))
 
     def _by_class(self, by_scorer: Array) -> Array:
         """Return decisions of what scorers say, on axis 1."""
         if self.multilabel or len(self.classes) > 2:
             return by_scorer
-        return by_scorer[:, 0] if by_scorer.shape[1] == 1 else by_scorer[:, 1] - by_scorer[:, 0]
+        return (
+            by_scorer[:, 0]
+            if by_scorer.shape[1] == 1
+            else by_scorer[:, 1] - by_scorer[:, 0]
+        )

@@ -1,4 +1,6 @@
-"""The scores of a description, read in plain NumPy: what all other readers are held against."""
+"""The scores of a description, read in plain NumPy:
+what all other readers are held against.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,16 @@ def with_pieces(X: Array, pieces: Pieces) -> Array:
     d = X.shape[1]
     seen = np.empty((len(X), d + len(pieces.feature)), X.dtype)
     seen[:, :d], rising = X, seen[:, d:]
-    np.clip(X[:, pieces.feature], pieces.low, pieces.high, out=rising)  # nothing overflows
+    # nothing overflows
+    np.clip(X[:, pieces.feature], pieces.low, pieces.high, out=rising)
     rising -= pieces.low
     rising /= pieces.high - pieces.low
     return seen
 
 
 def without_pieces(coef: Array, X: Array, pieces: Pieces) -> tuple[Array, Array]:
-    """Return linear functions of rows with pieces as those of the rows, by the chain rule.
+    """Return linear functions of rows with pieces as those
+    of the rows, by the chain rule.
 
     At a knot it is the slope on the side of larger values.
 
@@ -103,7 +107,9 @@ def codes_by(coder: Coder, X: Array) -> Array:
     """Return the codes of rows that a coder of rows alone writes, (n, m)."""
     match coder:
         case LinearGates():
-            return gated(X @ np.asarray(coder.coef, float).T + coder.intercept, coder.into)
+            return gated(
+                X @ np.asarray(coder.coef, float).T + coder.intercept, coder.into
+            )
         case NearestAnchors():
             return nearest(coder, X)
         case TreePath():
@@ -127,11 +133,12 @@ def pooled(q: float, responses: Array) -> Array:
     if np.isinf(q):
         first = np.arange(responses.shape[2]) == positive.argmax(axis=2)[:, :, None]
         return (first & (positive > 0)).astype(float)
-    parts = positive / np.where(largest > 0, largest, 1.0)  # no power overflows, none vanishes
+    # no power overflows, none vanishes
+    parts = positive / np.where(largest > 0, largest, 1.0)
     norms = (parts**q).sum(axis=2, keepdims=True) ** (1 / q)
-    return np.where(positive > 0, parts / np.where(norms > 0, norms, 1.0), 0.0) ** (q - 1) * (
-        positive > 0
-    )
+    return np.where(positive > 0, parts / np.where(norms > 0, norms, 1.0), 0.0) ** (
+        q - 1
+    ) * (positive > 0)
 
 
 def gated(outputs: Array, into: str) -> Array:
@@ -197,7 +204,8 @@ def leaves_at(coder: Leaves, X: Array) -> Array:
 
 def in_leaves(coder: Leaves, X: Array) -> Array:
     """Return the codes of each row's leaves, (n, m)."""
-    codes = np.zeros((len(X), len(coder.feature) + len(coder.roots)))  # a leaf more a tree
+    # a leaf more a tree
+    codes = np.zeros((len(X), len(coder.feature) + len(coder.roots)))
     np.put_along_axis(codes, leaves_at(coder, X), 1.0, axis=1)
     return codes
 
@@ -218,12 +226,16 @@ def said_by_leaves(term: Term, coder: Leaves, X: Array) -> Array:
 
 
 def local_models(term: Term, rows: Array) -> tuple[Array, Array]:
-    """Return the linear model of each row and scorer, (n, s, d) and (n, s), of the rows given."""
+    """Return the linear model of each row and scorer,
+    (n, s, d) and (n, s), of the rows given.
+    """
     X, (s, m) = seen_by(term, rows), term.intercept.shape
     if isinstance(term.coder, Leaves) and term.coef is None:
         return np.zeros((len(X), s, rows.shape[1])), said_by_leaves(term, term.coder, X)
     codes = np.broadcast_to(codes_of(term, X), (len(X), s, m))
-    intercept = np.einsum("nsm,sm->ns", codes, np.asarray(term.intercept, float)) + term.bias
+    intercept = (
+        np.einsum("nsm,sm->ns", codes, np.asarray(term.intercept, float)) + term.bias
+    )
     of_all = np.zeros((len(X), s, rows.shape[1]))
     if term.coef is None:
         return of_all, intercept

@@ -1,9 +1,10 @@
-"""What a fitted model computes, in values: how codes come from a row, and the models they combine.
+"""What a fitted model computes, in values:
+how codes come from a row, and the models they combine.
 
-Every classifier here has scores ``sum_j code_j(x) (w_j . x + b_j) + bias``. A `Term` holds such a
-sum, and its coder says how the codes come from the row; a description (`loclin.portable`) is a list
-of terms. Arrays are as the model holds them: d features, m models, s scorers, or one scorer that
-decides between two classes.
+Every classifier here has scores ``sum_j code_j(x) (w_j . x + b_j) + bias``. A `Term`
+holds such a sum, and its coder says how the codes come from the row; a description
+(`loclin.portable`) is a list of terms. Arrays are as the model holds them: d features, m
+models, s scorers, or one scorer that decides between two classes.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class LinearGates:
     coef : ndarray of shape (m, d)
     intercept : ndarray of shape (m,)
     into : {"softmax", "one_hot", "l1", "l2"}
-        Their softmax; 1 for the largest, the first of several, and 0 for the others; or they
-        themselves over the sum of their absolute values, or over the root of their sum of squares
-        (0 stays 0).
+        Their softmax; 1 for the largest, the first of several, and 0 for the others; or
+        they themselves over the sum of their absolute values, or over the root of their
+        sum of squares (0 stays 0).
     """
 
     coef: Array
@@ -61,14 +62,15 @@ class NearestAnchors:
     n_neighbors : int
         How many count, by Euclidean distance.
     by : {"exp", "inverse", "rebuild"}
-        Weights in proportion to ``exp(-parameter * squared distance)``; or to the inverse of the
-        distance, where an anchor that the row is on has all; or that rebuild the row: with
-        ``C = (V - 1 x')(V - 1 x')'`` of the nearest anchors V, the solution of
-        ``(C + parameter * trace(C) I) weights = 1`` (``parameter * I`` where the trace is 0).
+        Weights in proportion to ``exp(-parameter * squared distance)``; or to the inverse
+        of the distance, where an anchor that the row is on has all; or that rebuild the
+        row: with ``C = (V - 1 x')(V - 1 x')'`` of the nearest anchors V, the solution of
+        ``(C + parameter * trace(C) I) weights = 1`` (``parameter * I`` where the trace is
+        0).
     parameter : float, default=0.0
     between : ndarray of shape (m, m) or None, default=None
-        Squared distances among the anchors, where a model keeps them to rebuild rows. They follow
-        from the anchors, and are not written.
+        Squared distances among the anchors, where a model keeps them to rebuild rows.
+        They follow from the anchors, and are not written.
     """
 
     anchors: Array
@@ -80,11 +82,12 @@ class NearestAnchors:
 
 @dataclass(frozen=True, eq=False)
 class TreePath:
-    """A binary tree: the nodes on the row's path have the tanh of a linear function, others 0.
+    """A binary tree: the nodes on the row's path have the tanh
+    of a linear function, others 0.
 
-    Outputs ``u = coef x + intercept`` are those of g inner nodes, which tell the way, then those of
-    all m = 2 g + 1 nodes, whose tanh are the codes. From the root 0, inner node k leads to
-    ``2 k + 1`` where its output is above 0, else to ``2 k + 2``.
+    Outputs ``u = coef x + intercept`` are those of g inner nodes, which tell the way,
+    then those of all m = 2 g + 1 nodes, whose tanh are the codes. From the root 0, inner
+    node k leads to ``2 k + 1`` where its output is above 0, else to ``2 k + 2``.
 
     Parameters
     ----------
@@ -98,11 +101,13 @@ class TreePath:
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Trees that ask one feature at a time: in each of t trees the row's leaf has 1, others 0.
+    """Trees that ask one feature at a time:
+    in each of t trees the row's leaf has 1, others 0.
 
-    From inner node k a row goes to ``children[k, 0]`` where ``x_feature[k] <= threshold[k]``, else
-    to ``children[k, 1]``. Inner nodes are numbered through all trees, from 0; a number below 0 is a
-    leaf: -1 the first of the m leaves, -2 the second.
+    From inner node k a row goes to ``children[k, 0]`` where
+    ``x_feature[k] <= threshold[k]``, else to ``children[k, 1]``. Inner nodes are numbered
+    through all trees, from 0; a number below 0 is a leaf: -1 the first of the m leaves,
+    -2 the second.
 
     Parameters
     ----------
@@ -128,9 +133,10 @@ class Leaves:
 class Pooling:
     """Codes of a scorer by the responses of its own models.
 
-    With ``r_j = w_j . x + b_j`` and ``r+ = max(r, 0)``: ``code_j = (r+_j / ||r+||_q) ** (q - 1)``,
-    so that the score is ``||r+||_q``; all 0 where no response is positive. With q = 1 every
-    positive response has 1, with q = inf the largest alone, the first of several.
+    With ``r_j = w_j . x + b_j`` and ``r+ = max(r, 0)``:
+    ``code_j = (r+_j / ||r+||_q) ** (q - 1)``, so that the score is ``||r+||_q``; all 0
+    where no response is positive. With q = 1 every positive response has 1, with q = inf
+    the largest alone, the first of several.
 
     Parameters
     ----------
@@ -143,9 +149,11 @@ class Pooling:
 
 @dataclass(frozen=True, eq=False)
 class TangentCodes:
-    """Each anchor's weight, and the row's coordinates along its tangents times the weight.
+    """Each anchor's weight, and the row's coordinates along
+    its tangents times the weight.
 
-    Anchor by anchor there are 1 + t codes: ``scale * weight``, then ``weight * T (x - anchor)``.
+    Anchor by anchor there are 1 + t codes: ``scale * weight``, then
+    ``weight * T (x - anchor)``.
 
     Parameters
     ----------
@@ -206,8 +214,8 @@ Coder = (
 class Pieces:
     """Features in pieces: p columns beside the features, each of one piece of a feature.
 
-    ``clip((x_feature - low) / (high - low), 0, 1)``: it rises from 0 to 1 from one knot to the
-    next, and is linear in x between knots (Gorishniy, Rubachev and Babenko, 2022).
+    ``clip((x_feature - low) / (high - low), 0, 1)``: it rises from 0 to 1 from one knot
+    to the next, and is linear in x between knots (Gorishniy, Rubachev and Babenko, 2022).
 
     Parameters
     ----------
@@ -230,15 +238,16 @@ class Pieces:
 class Term:
     """Local models, and the coder that says how much each counts at a row.
 
-    Of the row some columns are taken, their pieces are put beside them, and all are centred and
-    scaled: ``x = (with_pieces(row[columns]) - centre) / scale``. Its scores are
-    ``score_y(x) = sum_j code_yj(root x) (w_yj . x + b_yj) + bias_y``.
+    Of the row some columns are taken, their pieces are put beside them, and all are
+    centred and scaled: ``x = (with_pieces(row[columns]) - centre) / scale``. Its scores
+    are ``score_y(x) = sum_j code_yj(root x) (w_yj . x + b_yj) + bias_y``.
 
     Parameters
     ----------
     coder : Coder
     coef : ndarray of shape (s, m, d) or (1, m, d), or None
-        One for all scorers, or None, where they share their models, or models say constants.
+        One for all scorers, or None, where they share their models, or models say
+        constants.
     intercept : ndarray of shape (s, m)
     bias : ndarray of shape (s,)
     root : ndarray of shape (d,) or (d, d), or None, default=None
@@ -270,10 +279,19 @@ class Term:
             centre, scale = (None if of_all is None else of_all[self.columns]
                              for of_all in (centre, scale))  # fmt: skip
         pieces = self.pieces
-        if pieces is not None:  # of the rows as they were; what becomes of their columns stays
-            at, low, high = pieces.feature, pieces.low.astype(float), pieces.high.astype(float)
-            low, high = (knots if scale is None else knots * scale[at] for knots in (low, high))
-            low, high = (knots if centre is None else knots + centre[at] for knots in (low, high))
+        # of the rows as they were; what becomes of their columns stays
+        if pieces is not None:
+            at, low, high = (
+                pieces.feature,
+                pieces.low.astype(float),
+                pieces.high.astype(float),
+            )
+            low, high = (
+                knots if scale is None else knots * scale[at] for knots in (low, high)
+            )
+            low, high = (
+                knots if centre is None else knots + centre[at] for knots in (low, high)
+            )
             pieces = Pieces(at, low, np.maximum(high, np.nextafter(low, np.inf)))
             centre = None if centre is None else np.append(centre, np.zeros(len(at)))
             scale = None if scale is None else np.append(scale, np.ones(len(at)))
@@ -334,7 +352,9 @@ def from_data(data: Any, where: str) -> Any:
         If it is of no word, or a word lacks something.
     """
     if isinstance(data, list):
-        return tuple(from_data(part, f"{where}[{place}]") for place, part in enumerate(data))
+        return tuple(
+            from_data(part, f"{where}[{place}]") for place, part in enumerate(data)
+        )
     if isinstance(data, str) and data in ("inf", "-inf", "nan"):
         return float(data)
     if not isinstance(data, dict):
@@ -346,7 +366,9 @@ def from_data(data: Any, where: str) -> Any:
         raise ValueError(f"{where}: there is no word {word!r}; there are {sorted(WORDS)}")
     parts = {name: part for name, part in data.items() if name != "word"}
     check_names(parts, written(WORDS[word]), f"{where}, {word}")
-    return WORDS[word](**{name: from_data(part, f"{where}.{name}") for name, part in parts.items()})
+    return WORDS[word](
+        **{name: from_data(part, f"{where}.{name}") for name, part in parts.items()}
+    )
 
 
 def written(word: type) -> list[str]:
@@ -360,7 +382,9 @@ def check_names(found: Iterable[str], expected: Iterable[str], where: str) -> No
     if missing:
         raise ValueError(f"{where}: {', '.join(sorted(missing))} is missing")
     if unknown:
-        raise ValueError(f"{where} has unknown parts: {', '.join(sorted(map(repr, unknown)))}")
+        raise ValueError(
+            f"{where} has unknown parts: {', '.join(sorted(map(repr, unknown)))}"
+        )
 
 
 def _array(data: dict[str, Any], where: str) -> Array:
@@ -370,7 +394,9 @@ def _array(data: dict[str, Any], where: str) -> Array:
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{where} is no array: {error}") from None
     shape = data["shape"]
-    is_shape = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
+    is_shape = isinstance(shape, list) and all(
+        type(size) is int and size >= 0 for size in shape
+    )
     if not is_shape or found.ndim != 1 or found.size != prod(shape):
         raise ValueError(f"{where} has {found.size} values, which have no shape {shape}")
     return found.reshape(shape)

@@ -1,13 +1,14 @@
 """Anchors that are learned with the local models they weigh (LLC-SAPL).
 
-Minimises, over the models ``W`` (s, m, d), ``b`` (s, m), the anchors ``V`` (m, d) and, if asked,
-the bandwidth,
+Minimises, over the models ``W`` (s, m, d), ``b`` (s, m), the anchors ``V`` (m, d) and, if
+asked, the bandwidth,
 
     alpha/2 ||W||^2 + 1/(sum w) sum_i w_i sum_y loss(+-f_y(x_i)),
     f_y(x) = sum_j code_j(x) (w_yj . x + b_yj),      code = localised soft assignment to V
 
-(equation 21 of Mao et al., 2015). The weights take the steps of `engine.sgd`; the anchors their
-own, which AdaGrad measures: ``rate / sqrt(sum of squared gradient lengths)``, one number an anchor.
+(equation 21 of Mao et al., 2015). The weights take the steps of `engine.sgd`; the anchors
+their own, which AdaGrad measures: ``rate / sqrt(sum of squared gradient lengths)``, one
+number an anchor.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class AnchoredModels(DescentModels, Predictor):
     anchors: Annotated[Floats, Shape("m d | s m d")]
     n_neighbors: Annotated[int, Size("k")]
     bandwidth: float | Annotated[Floats, Shape("s", np.float64)]
-    history: Annotated[Floats, Shape("h | s h", np.float64)]  # of anchors, bandwidth, stretches
+    # of anchors, bandwidth, stretches
+    history: Annotated[Floats, Shape("h | s h", np.float64)]
 
     def _what_is_wrong(self, sizes: Mapping[str, int]) -> str | None:
         m, by_scorer = sizes["m"], self.anchors.ndim == 3
@@ -61,7 +63,9 @@ class AnchoredModels(DescentModels, Predictor):
         return None
 
     def assignments(self, root: Floats | None = None) -> tuple[NearestAnchors, ...]:
-        """Say the soft assignment of each scorer, by its anchors; one where they share these."""
+        """Say the soft assignment of each scorer, by its anchors;
+        one where they share these.
+        """
         anchors = LinearMap(root=root).of_field(self.anchors, -1)
         by_scorer = anchors.reshape(-1, *anchors.shape[-2:])
         bandwidths = np.ravel(self.bandwidth)
@@ -85,16 +89,16 @@ class LearnedAnchors(LearnedCoder):
         Fitted: where the anchors start.
     dtype : dtype
     anchor_lr : float
-        First step of an anchor, in units of ``1 / sqrt(bandwidth)``, the reach of its code: as a
-        pass begins, but no longer than at the start.
+        First step of an anchor, in units of ``1 / sqrt(bandwidth)``, the reach of its
+        code: as a pass begins, but no longer than at the start.
     bandwidth_lr : float
         The same of the bandwidth's logarithm; 0 keeps the bandwidth.
     stretch_lr : float
-        The same of the logarithms by which all anchors together are stretched along each feature;
-        0 stretches none.
+        The same of the logarithms by which all anchors together are stretched along each
+        feature; 0 stretches none.
     n_at_rest : int
-        Passes before the anchors move: LL-SVM (equation 20). The last of them measures the anchors'
-        gradients, so that their first steps are not long.
+        Passes before the anchors move: LL-SVM (equation 20). The last of them measures
+        the anchors' gradients, so that their first steps are not long.
     """
 
     scores_all_models = False
@@ -126,12 +130,17 @@ class LearnedAnchors(LearnedCoder):
         m, d = self.V.shape
         if self.n_neighbors > m:
             return f"n_neighbors is {self.n_neighbors}, but there are {m} anchors"
-        if self.n_stretched not in (0, d) or len(self.history) != m + 1 + self.n_stretched:
+        if (
+            self.n_stretched not in (0, d)
+            or len(self.history) != m + 1 + self.n_stretched
+        ):
             return f"history has shape {self.history.shape}, but there are {m} anchors"
         return None
 
     def learned(self) -> list[Part]:
-        """Return the anchors and their bandwidth, and the sums of their squared gradients."""
+        """Return the anchors and their bandwidth,
+        and the sums of their squared gradients.
+        """
         return [
             Part("anchors", self.V, power=-1),
             Part("bandwidth", self.bandwidth, power=2),
@@ -162,7 +171,8 @@ class LearnedAnchors(LearnedCoder):
         V = np.ascontiguousarray(self.V.T) if by_feature else self.V
         # of a pass over sparse rows; over dense ones the sums go on from pass to pass
         sums = np.zeros_like(V if average else V[:0])
-        # longer steps would blur the codes further, and the bandwidth would fall without end
+        # longer steps would blur the codes further, and the bandwidth would fall without
+        # end
         shorter = min(1.0, float(np.sqrt(self.first_bandwidth / self.bandwidth[0])))
         rates = np.array([*(self.rates * (shorter, 1.0)), self.stretch_lr])
         codes = room_for_codes(Z, batch_size, k, dtype)
@@ -204,11 +214,15 @@ class LearnedAnchors(LearnedCoder):
         self.sum_log_bandwidth = np.zeros(1)
 
     def current(self, n_averaged: float) -> tuple[Floats, ...]:
-        """Mean of anchors and of the bandwidth's logarithm since averaging began, or the last."""
+        """Mean of anchors and of the bandwidth's logarithm since
+        averaging began, or the last.
+        """
         steps = n_averaged
         V = self.sum_V / self.V.dtype.type(steps) if steps else self.V.copy()
         learned = steps and self.rates[1] > 0
-        bandwidth = np.exp(self.sum_log_bandwidth / steps) if learned else self.bandwidth.copy()
+        bandwidth = (
+            np.exp(self.sum_log_bandwidth / steps) if learned else self.bandwidth.copy()
+        )
         return V, bandwidth
 
     def fitted(self, models: DescentModels, *iterate: Floats) -> AnchoredModels:
@@ -253,7 +267,9 @@ class ByScorer(Descent, StreamProcedure):
     def iterate(self, *, average: bool) -> float:
         """Pass over the rows once."""
         tasks = [(part,) for part in self.parts]
-        return sum(side_by_side(lambda part: part.iterate(average=average), tasks, self.n_jobs))
+        return sum(
+            side_by_side(lambda part: part.iterate(average=average), tasks, self.n_jobs)
+        )
 
     def weaken(self, ratio: float) -> bool:
         """Go on with so much of the L2 strength, if the procedure can."""

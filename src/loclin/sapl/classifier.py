@@ -1,4 +1,6 @@
-"""LLC-SAPL: locally linear classifiers with supervised anchor point learning (Mao et al., 2015)."""
+"""LLC-SAPL: locally linear classifiers with supervised anchor
+point learning (Mao et al., 2015).
+"""
 
 from __future__ import annotations
 
@@ -14,120 +16,122 @@ from loclin.sapl.anchors import (
 )
 from loclin.sapl.recipe import SAPLRecipe
 
-_FIRST = 8  # anchors, where their number is "auto"
-_CODING_ROWS = 2500  # of the anchors of short fits
-_MOST = 400  # where it is ours, of very many rows
-_MANY = 100_000  # rows, which a bandwidth learned from them does not overfit
-_WIDEST = 100  # features that are stretched: more would be by noise
-# In rounds, of which there are about 200, the models' steps begin at a part of `eta0`, and fall as
-# if so many rounds were all rows.
-_FIRST_STEP, _AS_PASS = 0.1, 4
-
 
 class SAPLClassifier(LocallyLinearClassifier):
     """Take this for the lowest error after tuning on larger sets: LLC-SAPL.
 
-    Anchors, which lie in the data, are learned with the models. What matters most is `alpha`,
-    `n_anchors` and `bandwidth`. A score is a sum of m linear models, weighted by localised soft
-    assignment of the row to the anchors v_j (equations 2 and 11 of the paper):
+    Anchors, which lie in the data, are learned with the models. What matters most is
+    `alpha`, `n_anchors` and `bandwidth`. A score is a sum of m linear models, weighted by
+    localised soft assignment of the row to the anchors v_j (equations 2 and 11 of the
+    paper):
 
         score_y(x) = sum_j code_j(x) (w_yj . x + b_yj)
         code_j(x) = exp(-bandwidth ||x - v_j||^2) / the sum of these over the k nearest anchors
 
-    Models and anchors minimise one risk, by stochastic gradient descent (equation 12; with more
-    than two classes equation 21, one class against the rest):
+    Models and anchors minimise one risk, by stochastic gradient descent (equation 12;
+    with more than two classes equation 21, one class against the rest):
 
         alpha/2 ||W||^2 + sum_i w_i sum_y loss(+-score_y(x_i)) / sum_i w_i
 
     Parameters
     ----------
     n_anchors : int, "auto" or None, default=None
-        How many anchors. None takes the paper's 100, or n_samples / 10 if that is less; of more
-        than 250,000 rows n_samples / 2,500, up to 400 (of a stream by its first rows). Where their
-        models would have more than 2^27 numbers, it is as many as stay below, at least 8. "auto"
-        begins with a few, splits those whose regions carry most loss and drops those that code
-        nothing, until the risk of held-out rows (`validation_fraction`) stops falling; the fit
-        starts afresh with the number found.
+        How many anchors. None takes the paper's 100, or n_samples / 10 if that is less;
+        of more than 250,000 rows n_samples / 2,500, up to 400 (of a stream by its first
+        rows). Where their models would have more than 2^27 numbers, it is as many as stay
+        below, at least 8. "auto" begins with a few, splits those whose regions carry most
+        loss and drops those that code nothing, until the risk of held-out rows
+        (`validation_fraction`) stops falling; the fit starts afresh with the number
+        found.
     n_neighbors : int, default=8
         How many of them count at a row (the paper's number).
     bandwidth : float, "auto" or "learned", default="auto"
-        Of the code, above 0, for distances of features that are standardized: the larger, the more
-        the nearest anchor counts. "auto" takes
-        1 / (median squared distance of the rows to their k-th anchor, at the start); "learned"
-        starts there and is learned along, as one number; so is "auto" by a fit to more than
-        100,000 rows. It matters much: tune it.
+        Of the code, above 0, for distances of features that are standardized: the larger,
+        the more the nearest anchor counts. "auto" takes 1 / (median squared distance of
+        the rows to their k-th anchor, at the start); "learned" starts there and is
+        learned along, as one number; so is "auto" by a fit to more than 100,000 rows. It
+        matters much: tune it.
     anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
             (n_anchors, n_features), default="kmeans"
-        Where the anchors start: centres of k-means over all rows or over those of each class, rows
-        at random, or these.
+        Where the anchors start: centres of k-means over all rows or over those of each
+        class, rows at random, or these.
     anchor_lr : float, default=1.0
-        Step of the anchors, at least 0, in units of ``1 / sqrt(bandwidth)``. An anchor moves
-        ``anchor_lr / sqrt(sum of its squared gradients)`` along its gradient (AdaGrad), because the
-        step of the paper, that of the models, diverges. From 0.5 to 2 does well on all sets tried,
-        whatever the scale of X; 0 leaves the anchors where they start, which is LL-SVM. A fit to
-        more than 100,000 rows of up to 100 features also draws all anchors together along
-        features that tell little, and apart along others.
+        Step of the anchors, at least 0, in units of ``1 / sqrt(bandwidth)``. An anchor
+        moves ``anchor_lr / sqrt(sum of its squared gradients)`` along its gradient
+        (AdaGrad), because the step of the paper, that of the models, diverges. From 0.5
+        to 2 does well on all sets tried, whatever the scale of X; 0 leaves the anchors
+        where they start, which is LL-SVM. A fit to more than 100,000 rows of up to 100
+        features also draws all anchors together along features that tell little, and
+        apart along others.
     weights : {"linear", "constant"}, default="linear"
-        "constant" leaves out W: the model is a linear SVM on the codes, with the weights `b_yj`.
-        They are penalised (LLC-SAPL_lcc).
+        "constant" leaves out W: the model is a linear SVM on the codes, with the weights
+        `b_yj`. They are penalised (LLC-SAPL_lcc).
     share_anchors : bool, default=True
-        False gives every class anchors of its own (section 3.4): s times the memory and the time.
+        False gives every class anchors of its own (section 3.4): s times the memory and
+        the time.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
         Loss of the margin.
     alpha : float, "auto" or "scale", default="auto"
-        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to 50,000
-        rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest log loss on rows
-        held out. "scale" is 0.05 times the mean squared norm of ``code (x) [x; 1]``, over
-        n_samples.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
+        50,000 rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest
+        log loss on rows held out. "scale" is 0.05 times the mean squared norm of
+        ``code (x) [x; 1]``, over n_samples.
     metric : {"auto", "diagonal", "full"}, int or None, default="auto"
-        What the penalty and distances measure features by. "diagonal" weighs each by how much the
-        model uses it, "full" also combinations of features, a number the most used of these. "auto"
-        takes the diagonal where it lowers the log loss of held-out rows, else None, which counts
-        all alike; docs/parameters.md has the rest.
+        What the penalty and distances measure features by. "diagonal" weighs each by how
+        much the model uses it, "full" also combinations of features, a number the most
+        used of these. "auto" takes the diagonal where it lowers the log loss of held-out
+        rows, else None, which counts all alike; docs/parameters.md has the rest.
     pieces : int, "auto" or None, default="auto"
-        Most columns beside each feature that rise from 0 to 1 between two of its quantiles, so that
-        models can bend along single features. "auto" takes 8 where they lower the log loss of
-        held-out rows, None takes none. `local_model` stays exact; docs/parameters.md has the rest.
+        Most columns beside each feature that rise from 0 to 1 between two of its
+        quantiles, so that models can bend along single features. "auto" takes 8 where
+        they lower the log loss of held-out rows, None takes none. `local_model` stays
+        exact; docs/parameters.md has the rest.
     standardize : bool, default=True
-        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are not centred. Models and explanations are of the features as given.
+        Centre the features, and divide them by their standard deviations, as
+        `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
+        the features as given.
     penalize_intercept : bool, default=False
         Penalise intercepts too, as weights of a constant feature 1. The default is False.
     max_iter : int, default=1000
-        Most iterations: a fit that needs more warns. An iteration is a pass over the rows. Five
-        with the anchors at rest come before (the LL-SVM of equation 20), and most fits need 20 to
-        60.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the
+        rows. Five with the anchors at rest come before (the LL-SVM of equation 20), and
+        most fits need 20 to 60.
     round_rows : int or None, default=100_000
-        Rows of an iteration where there are more: the next of shuffled passes. None takes all.
-        Steps then begin at a tenth of `eta0`, and fall as if there were four rounds of rows;
-        anchors start from as many rows. The paper takes all.
+        Rows of an iteration where there are more: the next of shuffled passes. None takes
+        all. Steps then begin at a tenth of `eta0`, and fall as if there were four rounds
+        of rows; anchors start from as many rows. The paper takes all.
     tol : float, default=1e-3
-        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by less than
-        this. Where rows come in rounds (`round_rows`), each is to lower it by 2.5 `tol` of itself,
-        or by `tol` / 10 if that is more. Over millions of rows it falls slowly, but for long.
+        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by
+        less than this. Where rows come in rounds (`round_rows`), each is to lower it by
+        2.5 `tol` of itself, or by `tol` / 10 if that is more. Over millions of rows it
+        falls slowly, but for long.
     n_iter_no_change : int, default=5
         Iterations in a row without a gain of `tol`, after which a fit ends.
     batch_size : int or "auto", default="auto"
-        Rows that are scored by one matrix product before any of them updates the models. "auto" is
-        64, or n_samples / 100 if that is less. 1 is Algorithm 1 of the paper.
+        Rows that are scored by one matrix product before any of them updates the models.
+        "auto" is 64, or n_samples / 100 if that is less. 1 is Algorithm 1 of the paper.
     average : int, default=5
-        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the last alone.
-        In rounds it is eight times as many.
+        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the
+        last alone. In rounds it is eight times as many.
     eta0 : float, default=10.0
-        First step of the models, in units of the inverse mean squared norm of their features. A
-        tenth where rows come in rounds; at most ``0.5 / batch_size`` for the squared hinge.
+        First step of the models, in units of the inverse mean squared norm of their
+        features. A tenth where rows come in rounds; at most ``0.5 / batch_size`` for the
+        squared hinge.
     early_stopping : bool, default=False
-        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by
+        `tol`.
     validation_fraction : float, default=0.1
-        Part of the rows that `early_stopping` holds out. ``n_anchors="auto"`` holds out as many.
+        Part of the rows that `early_stopping` holds out. ``n_anchors="auto"`` holds out
+        as many.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
-        fits that choose parameters and the temperature, and classes that do not share anchors.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
+        the short fits that choose parameters and the temperature, and classes that do not
+        share anchors.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves the short fits for it, as in a search
-        by accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as
+        in a search by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
         Let `fit` go on from the fit before.
     random_state : int, RandomState instance or None, default=None
@@ -139,28 +143,32 @@ class SAPLClassifier(LocallyLinearClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
     anchors_ : ndarray of shape (n_anchors, n_features)
-        (s, n_anchors, n_features) where the classes do not share them; s scorers: n_classes, but 1
-        for two classes with shared anchors.
+        (s, n_anchors, n_features) where the classes do not share them; s scorers:
+        n_classes, but 1 for two classes with shared anchors.
     n_anchors_ : int
     bandwidth_ : float or ndarray of shape (s,)
     history_ : ndarray of shape (n_anchors + 1,) or (s, n_anchors + 1)
-        Squared gradients of the anchors, and of the logarithm of the bandwidth, summed: what the
-        steps of a fit that goes on follow from. Longer by `n_features` after a fit to more than
-        100,000 rows of up to 100 features: those of all anchors together along each.
+        Squared gradients of the anchors, and of the logarithm of the bandwidth, summed:
+        what the steps of a fit that goes on follow from. Longer by `n_features` after a
+        fit to more than 100,000 rows of up to 100 features: those of all anchors together
+        along each.
     local_coef_ : ndarray of shape (s, n_anchors, n_features)
     local_intercept_ : ndarray of shape (s, n_anchors)
     intercept_ : ndarray of shape (s,)
         Zeros.
     alpha_ : float
     feature_weights_ : ndarray of shape (n_features,)
-        What standardized features count: roots of the metric's diagonal. Not with ``metric=None``.
+        What standardized features count: roots of the metric's diagonal. Not with
+        ``metric=None``.
     metric_ : ndarray of shape (n_features, n_features)
-        Only where the metric is whole: squared distances are ``(x - a)' metric_ (x - a)``, of
-        features that are standardized.
+        Only where the metric is whole: squared distances are
+        ``(x - a)' metric_ (x - a)``, of features that are standardized.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out
+        tell it.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
+        held out.
     objective_, validation_scores_ : list of float
         One value a pass.
     n_iter_, n_features_in_ : int
@@ -168,8 +176,8 @@ class SAPLClassifier(LocallyLinearClassifier):
 
     References
     ----------
-    X. Mao, Z. Fu, O. Wu and W. Hu. Optimizing locally linear classifiers with supervised anchor
-    point learning. IJCAI, 2015.
+    X. Mao, Z. Fu, O. Wu and W. Hu. Optimizing locally linear classifiers with supervised
+    anchor point learning. IJCAI, 2015.
 
     Examples
     --------

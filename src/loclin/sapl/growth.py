@@ -23,7 +23,8 @@ _PASSES = 10  # over the rows, with each number of anchors; the last two are ave
 _GROWTH = 2  # anchors of a stage over those of the one before
 _GAIN = 0.08  # of held-out risk, a stage: less is noise, and the error hardly follows it
 _PATIENCE = 2  # stages without such a gain
-_UNUSED = 0.01  # an anchor with less than this part of an equal share of the codes is dropped
+# an anchor with less than this part of an equal share of the codes is dropped
+_UNUSED = 0.01
 
 
 def enough_anchors(
@@ -78,7 +79,9 @@ def losses_and_codes(
     """Losses of the rows, summed over the scorers, and their codes."""
     coder: Any = solver.coder
     bandwidth = float(models.bandwidth)
-    codes = codes_by(soft_assignment(models.anchors, coder.n_neighbors, bandwidth), rows.X)
+    codes = codes_by(
+        soft_assignment(models.anchors, coder.n_neighbors, bandwidth), rows.X
+    )
     scores = coded_scores(view(rows.X), codes, models.local_coef, models.local_intercept)
     out = np.empty(len(rows.y))
     kept_for(row_losses, solver.settings.loss)(
@@ -93,8 +96,8 @@ def split(
 ) -> AnchoredModels:  # fmt: skip
     """Halve the anchors whose regions carry most loss, and drop those that code nothing.
 
-    The halves of an anchor are the two means of its rows, which count by their losses, and say what
-    it said.
+    The halves of an anchor are the two means of its rows, which count by their losses,
+    and say what it said.
     """
     anchors = models.anchors
     losses, codes = losses_and_codes(solver, models, rows, view)

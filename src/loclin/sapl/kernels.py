@@ -1,7 +1,7 @@
 """SAPL's coder, compiled: codes written batch by batch, and the anchors' steps.
 
-The codes are the parts of a CSR matrix with k entries a row, written anew whenever the row comes
-up.
+The codes are the parts of a CSR matrix with k entries a row, written anew whenever the
+row comes up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from loclin.engine.coders import average_coder, code_places, is_kind, move_coder, write_codes
+from loclin.engine.coders import (
+    average_coder,
+    code_places,
+    is_kind,
+    move_coder,
+    write_codes,
+)
 from loclin.engine.codes import add_code
 from loclin.engine.jit import OPTIONS, inner
 from loclin.engine.nearest import nearest, nearest_room, rows_together
@@ -26,10 +32,10 @@ _NOISE = 1e-8
 class MovingAnchors(NamedTuple):
     """Anchors of localised soft assignment, as a pass takes them.
 
-    `V` has the layout of weights, one output an anchor, and `gradient`, all 0 between batches, has
-    it too. A batch of sparse rows costs what its nonzeros cost, whatever the number of features:
-    the anchors are ``scales * V``, so that they shrink without a pass over V, and their sum over
-    the steps is ``counts * V + sums``.
+    `V` has the layout of weights, one output an anchor, and `gradient`, all 0 between
+    batches, has it too. A batch of sparse rows costs what its nonzeros cost, whatever the
+    number of features: the anchors are ``scales * V``, so that they shrink without a pass
+    over V, and their sum over the steps is ``counts * V + sums``.
     """
 
     codes: Any  # parts of a CSR matrix, k entries a row: see `room_for_codes`
@@ -37,11 +43,13 @@ class MovingAnchors(NamedTuple):
     V: NDArray  # shape: (m, d) for dense rows, (d, m) for sparse rows
     squares: NDArray  # shape: (m,), squared lengths of the anchors
     bandwidth: NDArray  # shape: (1,)
-    rates: NDArray  # shape: (3,), steps of an anchor, a length; of logarithms: bandwidth, stretches
+    # shape: (3,), steps of an anchor, a length; of logarithms: bandwidth, stretches
+    rates: NDArray
     history: NDArray  # shape: (m + 1 + d,), AdaGrad: squared gradients of the same
     pace: float  # gradients that each counts as there
     gradient: NDArray  # shape of V
-    centre: NDArray  # shape: (d,), about which all anchors together are stretched along a feature
+    # shape: (d,), about which all anchors together are stretched along a feature
+    centre: NDArray
     stretch: NDArray  # shape: (d,), or (0,): no feature is stretched
     pulls: NDArray  # shape of the values of the codes
     buffer: NDArray  # shape: (batch, d) for dense rows
@@ -51,13 +59,16 @@ class MovingAnchors(NamedTuple):
     sum_log_bandwidth: NDArray  # shape: (1,)
     scales: NDArray  # shape: (m,)
     counts: NDArray  # shape: (m,)
-    lengths: NDArray  # shape: (m,), squared lengths of V, float64: differences must not be rounding
+    # shape: (m,), squared lengths of V, float64: differences must not be rounding
+    lengths: NDArray
     touched: NDArray  # shape: (d,), features of the batch; none between batches
 
 
 @inner
 def soften(bandwidth, keys):
-    """Rising squared distances, up to a constant, to weights ``exp(-bandwidth distance) / sum``."""
+    """Rising squared distances, up to a constant, to weights
+    ``exp(-bandwidth distance) / sum``.
+    """
     rate, least = keys.dtype.type(bandwidth), keys[0]
     total = keys.dtype.type(0)
     for e in range(keys.shape[0]):
@@ -160,8 +171,9 @@ def _move_anchors(coder, rows, slopes, responses):
     """Take the anchors' step (equations 13 to 16), derived afresh.
 
     With r_yj what model j says and f_y the score, a row pulls anchor j by
-    ``sum_y slope_y code_j (r_yj - f_y)``: the loss falls along ``2 bandwidth pull (x - v_j)``, and
-    along ``pull log code_j`` summed over the anchors for the logarithm of the bandwidth.
+    ``sum_y slope_y code_j (r_yj - f_y)``: the loss falls along
+    ``2 bandwidth pull (x - v_j)``, and along ``pull log code_j`` summed over the anchors
+    for the logarithm of the bandwidth.
     """
     if not is_kind(coder, MovingAnchors):
         return None
@@ -187,14 +199,26 @@ def _move_anchors(coder, rows, slopes, responses):
                     for e in range(k):
                         mean += values[first + e] * responses[i, y * k + e]
                     for e in range(k):
-                        anchors.pulls[first + e] += slope * (responses[i, y * k + e] - mean)
+                        anchors.pulls[first + e] += slope * (
+                            responses[i, y * k + e] - mean
+                        )
             if moved:
                 for e in range(first, stop):
                     anchors.pulls[e] *= values[e]
                     total[columns[e]] += anchors.pulls[e]
                     if values[e] > 0:
                         of_bandwidth += anchors.pulls[e] * math.log(values[e])
-                add_code(anchors.X, places[i], anchors.buffer, i, pulls, 0, 0, anchors.gradient, 1)
+                add_code(
+                    anchors.X,
+                    places[i],
+                    anchors.buffer,
+                    i,
+                    pulls,
+                    0,
+                    0,
+                    anchors.gradient,
+                    1,
+                )
         descend(anchors.X, rows, anchors, total)
         if of_bandwidth**2 > 0:
             anchors.history[m] += anchors.pace * of_bandwidth**2
@@ -206,7 +230,9 @@ def _move_anchors(coder, rows, slopes, responses):
 
 @inner
 def _least_history(anchors):
-    """History below which an anchor rests: AdaGrad's first step is long, whatever it follows."""
+    """History below which an anchor rests:
+    AdaGrad's first step is long, whatever it follows.
+    """
     return _NOISE * anchors.history[: anchors.squares.shape[0]].mean()
 
 
@@ -214,9 +240,10 @@ def _least_history(anchors):
 def _find_stretch(anchors, spread):
     """AdaGrad step of every feature's stretch, in place of the gradient by its logarithm.
 
-    `spread` is the squared distance of all anchors to the centre, by feature: its sum is kept, as
-    how sharp codes are is for the bandwidth to tell. Else anchors that move together along features
-    which tell nothing blur all codes before the bandwidth can follow.
+    `spread` is the squared distance of all anchors to the centre, by feature: its sum is
+    kept, as how sharp codes are is for the bandwidth to tell. Else anchors that move
+    together along features which tell nothing blur all codes before the bandwidth can
+    follow.
     """
     stretch, history = anchors.stretch, anchors.history[anchors.squares.shape[0] + 1 :]
     for f in range(stretch.shape[0]):
@@ -246,7 +273,9 @@ def _fold(anchors, j):
 
 @inner
 def _stretch_by_feature(anchors):
-    """Stretch anchors of sparse rows, which multiplies their scales out, and their counts."""
+    """Stretch anchors of sparse rows,
+    which multiplies their scales out, and their counts.
+    """
     V, sums, scales, counts = anchors.V, anchors.sums, anchors.scales, anchors.counts
     anchors.lengths[:] = 0
     for f in range(V.shape[0]):
@@ -274,7 +303,8 @@ def _features_of(X, rows, touched):
 
 
 def descend(X, rows, anchors, total):
-    """AdaGrad step of every anchor, the gradient being ``2 bandwidth (gradient - total V)``.
+    """AdaGrad step of every anchor, the gradient being
+    ``2 bandwidth (gradient - total V)``.
 
     Then that of all anchors together along each feature, if they are stretched.
     """

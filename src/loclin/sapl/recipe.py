@@ -34,11 +34,11 @@ from loclin.sapl.growth import enough_anchors
 
 _FIRST = 8  # anchors, where their number is "auto"
 _CODING_ROWS = 2500  # of the anchors of short fits
-_MOST = 400  # where it is ours, of very many rows
+_MOST_ANCHORS = 400  # where it is ours, of very many rows
 _MANY = 100_000  # rows, which a bandwidth learned from them does not overfit
 _WIDEST = 100  # features that are stretched: more would be by noise
-# In rounds, of which there are about 200, the models' steps begin at a part of `eta0`, and fall as
-# if so many rounds were all rows.
+# In rounds, of which there are about 200, the models' steps begin at a part of `eta0`,
+# and fall as if so many rounds were all rows.
 _FIRST_STEP, _AS_PASS = 0.1, 4
 
 
@@ -68,7 +68,9 @@ class SAPLRecipe(Recipe):
             check_number("n_anchors", self.n_anchors, Integral, low=1, open_high=True,
                          hint='or "auto" or None')  # fmt: skip
         if self.n_anchors == "auto" and not isinstance(self.anchors, str):
-            raise ValueError("n_anchors='auto' cannot start from given anchors; leave out one.")
+            raise ValueError(
+                "n_anchors='auto' cannot start from given anchors; leave out one."
+            )
         check_number("n_neighbors", self.n_neighbors, Integral, low=1, open_high=True)
         if self.bandwidth not in ("auto", "learned"):
             check_number("bandwidth", self.bandwidth, low=0, open_low=True, open_high=True,
@@ -83,15 +85,25 @@ class SAPLRecipe(Recipe):
         check_flag("penalize_intercept", self.penalize_intercept)
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
+        """
         if self.n_anchors != "auto":
             return None
-        return "partial_fit needs a number of anchors; n_anchors='auto' must see all rows."
+        return (
+            "partial_fit needs a number of anchors; n_anchors='auto' must see all rows."
+        )
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
-        """Return short fits from the anchors of all rows, or of enough: they know no labels."""
+        """Return short fits from the anchors of all rows, or of enough:
+        they know no labels.
+        """
         changes: dict[str, Any] = {"n_anchors": None} if self.n_anchors == "auto" else {}
-        if self.n_anchors is None and isinstance(self.anchors, str) and self.anchors == "kmeans":
+        if (
+            self.n_anchors is None
+            and isinstance(self.anchors, str)
+            and self.anchors == "kmeans"
+        ):
             metric, rng = LinearMap(root=self.root), np.random.default_rng(self.seed)
             some = slice(None, None, -(-len(rows.y) // _CODING_ROWS))
             few = Rows(rows.X[some], rows.y[some], rows.weights[some])
@@ -105,14 +117,18 @@ class SAPLRecipe(Recipe):
         solvers = self._solvers(some, len(rows.y), rng, before, self._rates(rows))
         views, fits = self._views, []
         seen = views(rows.X) if some is rows else None
-        for k, (solver, own) in enumerate(zip(solvers, rng.spawn(len(solvers)), strict=True)):
+        for k, (solver, own) in enumerate(
+            zip(solvers, rng.spawn(len(solvers)), strict=True)
+        ):
             self._schedule(solver, some, len(rows.y))
             target = rows.y if self.share_anchors else one_against_rest(rows.y, k)
             rounds = self.rounds(rows._replace(y=target), own, before, as_pass=_AS_PASS)
             fits.append(SGDFit(solver, rounds, views, own, seen))
         return self._as_one(fits, rows.X.shape[1])
 
-    def start_stream(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> Any:
+    def start_stream(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> Any:
         """Begin the descent on a stream."""
         solvers = self._solvers(rows, len(rows.y), rng, before, self._rates(None))
         streams = [
@@ -137,12 +153,14 @@ class SAPLRecipe(Recipe):
             return self._solvers_after(before.learned, rows, rates)
         number = None
         if self.n_anchors is None:
-            number = max(USUAL_ANCHORS, min(n_samples // 2500, _MOST))
+            number = max(USUAL_ANCHORS, min(n_samples // 2500, _MOST_ANCHORS))
         elif self.n_anchors == "auto":
             number = self._grow(rows, rng)
         coder = self._starting_coding(rows, rng, number)._coder()
         n_solvers = 1 if self.share_anchors else len(self.classes)
-        starts = [self._learned_anchors(rows, coder, AT_REST, rates) for _ in range(n_solvers)]
+        starts = [
+            self._learned_anchors(rows, coder, AT_REST, rates) for _ in range(n_solvers)
+        ]
         return [self._solver(rows, anchors) for anchors in starts]
 
     def _solvers_after(
@@ -160,7 +178,9 @@ class SAPLRecipe(Recipe):
         return solvers
 
     def _rates(self, rows: Rows | None) -> tuple[float, float]:
-        """Return the steps of the logarithms of bandwidth and stretches; a stream gives no rows."""
+        """Return the steps of the logarithms of bandwidth and stretches;
+        a stream gives no rows.
+        """
         many = rows is not None and len(rows.y) > _MANY
         learns = self.bandwidth == "learned" or (self.bandwidth == "auto" and many)
         stretches = many and rows is not None and self.n_features <= _WIDEST
@@ -168,16 +188,24 @@ class SAPLRecipe(Recipe):
         return of_bandwidth, min(1.0, self.anchor_lr) / 5 if stretches else 0.0
 
     def _learned_anchors(
-        self, rows: Rows, coder: NearestAnchors, n_at_rest: int, rates: tuple[float, float]
+        self,
+        rows: Rows,
+        coder: NearestAnchors,
+        n_at_rest: int,
+        rates: tuple[float, float],
     ) -> LearnedAnchors:
         """Anchors that start from those of a soft assignment."""
         return LearnedAnchors(coder, rows.X.dtype, self.anchor_lr, *rates, n_at_rest)
 
-    def _solver(self, rows: Rows, anchors: LearnedAnchors, *, shared: bool = False) -> SGD:
+    def _solver(
+        self, rows: Rows, anchors: LearnedAnchors, *, shared: bool = False
+    ) -> SGD:
         """Solver with these anchors: of one scorer, or of all where they share anchors."""
         intercepts = Intercepts(local=self.weights == "linear", extra=False)
         penalizes = bool(self.penalize_intercept)
-        settings = self.settings(1.0, len(rows.y), intercepts, penalize_intercept=penalizes)
+        settings = self.settings(
+            1.0, len(rows.y), intercepts, penalize_intercept=penalizes
+        )
         n_scorers = self.n_scorers if shared or self.share_anchors else 1
         X = self._views.of_models(rows.X[:1])
         return SGD(X, n_scorers, len(anchors.V), settings, anchors)
@@ -204,9 +232,13 @@ class SAPLRecipe(Recipe):
             n_numbers, usual = len(self.classes) * rows.X.shape[1], first or USUAL_ANCHORS
             n_anchors = max(fewest, default_n_anchors(len(rows.y), n_numbers, usual))
             n_neighbors = min(n_neighbors, n_anchors)
-        return fitted_coding(self._coding(n_anchors, n_neighbors, anchors), rows.X, rows.y, rng)
+        return fitted_coding(
+            self._coding(n_anchors, n_neighbors, anchors), rows.X, rows.y, rng
+        )
 
-    def _coding(self, n_anchors: Any, n_neighbors: int, anchors: Any) -> SoftAssignmentCoding:
+    def _coding(
+        self, n_anchors: Any, n_neighbors: int, anchors: Any
+    ) -> SoftAssignmentCoding:
         bandwidth: float | str = "auto"
         if not isinstance(self.bandwidth, str):
             bandwidth = self.bandwidth / self.multiplier**2
@@ -215,7 +247,9 @@ class SAPLRecipe(Recipe):
     def _grow(self, rows: Rows, rng: np.random.Generator) -> int:
         """Find how many anchors there should be; meanwhile all classes share them."""
         seed = int(rng.integers(2**31 - 1))
-        learned, watched = hold_out(rows, self.validation_fraction, seed, "n_anchors='auto'")
+        learned, watched = hold_out(
+            rows, self.validation_fraction, seed, "n_anchors='auto'"
+        )
 
         def make(start: Floats, models: AnchoredModels | None) -> SGD:
             k = min(self.n_neighbors, len(start))
@@ -228,7 +262,9 @@ class SAPLRecipe(Recipe):
                 solver.set_models(models.local_coef, models.local_intercept)
             return solver
 
-        first = self._starting_coding(learned, rng, max(_FIRST, self.n_neighbors)).anchors_
+        first = self._starting_coding(
+            learned, rng, max(_FIRST, self.n_neighbors)
+        ).anchors_
         n_most = max(1, len(learned.y) // 10)
         view = self._views.of_models
         products = float(self.rows_of_batch(len(learned.y))) * first.size

@@ -42,10 +42,11 @@ from loclin.svmknn.kernels import MOST_STEPS, solve_sets
 
 _NEIGHBORS = 50
 _STRENGTH = 0.3  # of "scale"
-# Least strength, in units of the rows' mean squared deviation over k: dual variables of rows that
-# contradict one another grow to its inverse, and their sums lose as many digits.
+# Least strength, in units of the rows' mean squared deviation over k: dual variables of
+# rows that contradict one another grow to its inverse, and their sums lose as many
+# digits.
 _WEAKEST = 1e-9
-_BLOCK = 2000  # rows that are scored at once, at most
+_BLOCK_ROWS = 2000  # rows that are scored at once, at most
 _NUMBERS = 2**22  # features of neighbours, or products, that are held at once, about
 _CALIBRATING = 1000  # rows left out one by one for the temperature
 
@@ -66,45 +67,50 @@ _DISTANCES = {"euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev", "m
 class SVMKNNClassifier(Scored, BaseEstimator):
     """Take this to predict without training, from the rows nearest to each: SVM-KNN.
 
-    What matters most is `n_neighbors`, `alpha` and `metric`. `fit` keeps the rows. For a row x the
-    k nearest of them are found; if all have one label, that is the answer, else a linear SVM is
-    solved on them, one class against the rest,
+    What matters most is `n_neighbors`, `alpha` and `metric`. `fit` keeps the rows. For a
+    row x the k nearest of them are found; if all have one label, that is the answer, else
+    a linear SVM is solved on them, one class against the rest,
 
         alpha/2 ||w||^2 + sum_i w_i hinge(y_i (w . x_i + b)) / sum_i w_i    (over the k neighbours)
 
-    with b free, and its score of x is the score. Rows with the same neighbours share their SVM.
+    with b free, and its score of x is the score. Rows with the same neighbours share
+    their SVM.
 
-    In loclin's equation the local models are the training rows, and the code of x is the dual
-    solution of its neighbourhood: ``score_y(x) = sum_i code_yi(x) x_i . x + b_y(x)``. So there are
-    as many linear models as neighbourhoods, and no `local_coef_`; `local_model` has that of every
-    row that is asked, exactly.
+    In loclin's equation the local models are the training rows, and the code of x is the
+    dual solution of its neighbourhood:
+    ``score_y(x) = sum_i code_yi(x) x_i . x + b_y(x)``. So there are as many linear models
+    as neighbourhoods, and no `local_coef_`; `local_model` has that of every row that is
+    asked, exactly.
 
     Parameters
     ----------
     n_neighbors : int or None, default=None
-        How many training rows an SVM is learned from, at least 1; all of them, with a warning,
-        where there are fewer. None takes 50, but no more than a quarter of the rows: the SVM of
-        most of few rows is one linear model for all. Tune it.
+        How many training rows an SVM is learned from, at least 1; all of them, with a
+        warning, where there are fewer. None takes 50, but no more than a quarter of the
+        rows: the SVM of most of few rows is one linear model for all. Tune it.
     alpha : float or "scale", default="scale"
-        Strength of the L2 penalty, above 0: the larger, the simpler the model. "scale" is 0.3 times
-        the mean squared distance of the neighbours to their mean, over their number, anew for each
-        neighbourhood. No strength is below 1e-9 of that distance over that number. ``C`` of
-        scikit-learn's ``SVC`` is ``1 / (n_neighbors * alpha)``.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. "scale" is
+        0.3 times the mean squared distance of the neighbours to their mean, over their
+        number, anew for each neighbourhood. No strength is below 1e-9 of that distance
+        over that number. ``C`` of scikit-learn's ``SVC`` is
+        ``1 / (n_neighbors * alpha)``.
     metric : str or callable, default="euclidean"
-        Distance that tells neighbours, as `sklearn.neighbors.NearestNeighbors` takes it. The SVM is
-        linear in the features whatever it is. Others than "euclidean", "manhattan", "chebyshev" and
-        "minkowski" may need features as they are: with those they are not standardized.
+        Distance that tells neighbours, as `sklearn.neighbors.NearestNeighbors` takes it.
+        The SVM is linear in the features whatever it is. Others than "euclidean",
+        "manhattan", "chebyshev" and "minkowski" may need features as they are: with those
+        they are not standardized.
     standardize : bool, default=True
-        Centre the features, and divide them by their standard deviations, as `StandardScaler` does.
-        Sparse rows are not centred. Models and explanations are of the features as given.
+        Centre the features, and divide them by their standard deviations, as
+        `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
+        the features as given.
     tol : float, default=1e-3
-        Greatest violation of an SVM's optimality conditions, in units of the margin. After 100,000
-        steps a warning gives the one that is left.
+        Greatest violation of an SVM's optimality conditions, in units of the margin.
+        After 100,000 steps a warning gives the one that is left.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are parts of
-        the search for neighbours.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
+        parts of the search for neighbours.
 
     Attributes
     ----------
@@ -116,8 +122,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         Their places in `classes_`.
     weights_ : ndarray of shape (n_rows,)
     temperature_ : float
-        What scores are divided by before their softmax is `predict_proba`: that of least log loss
-        on 1,000 training rows, each scored by its neighbours without itself.
+        What scores are divided by before their softmax is `predict_proba`: that of least
+        log loss on 1,000 training rows, each scored by its neighbours without itself.
     smoothing_ : float
         Share of the probabilities that is spread evenly over the classes.
     n_features_in_ : int
@@ -125,13 +131,14 @@ class SVMKNNClassifier(Scored, BaseEstimator):
 
     Notes
     -----
-    The paper's is the algorithm: neighbours, their label if it is one, else an SVM on them. Several
-    classes are one against the rest here, in place of pairs (DAGSVM), and there is no cheaper first
-    distance that prunes.
+    The paper's is the algorithm: neighbours, their label if it is one, else an SVM on
+    them. Several classes are one against the rest here, in place of pairs (DAGSVM), and
+    there is no cheaper first distance that prunes.
 
-    A class that no neighbour has scores 1 less than 0 and than all others, so that it never wins. A
-    prediction takes an SVM: some 10 to 1,000 microseconds a row, and memory is that of the training
-    rows. Other classifiers of this package predict in less, and learn from streams.
+    A class that no neighbour has scores 1 less than 0 and than all others, so that it
+    never wins. A prediction takes an SVM: some 10 to 1,000 microseconds a row, and memory
+    is that of the training rows. Other classifiers of this package predict in less, and
+    learn from streams.
 
     References
     ----------
@@ -175,7 +182,9 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         self.n_jobs = n_jobs
 
     @atomic
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Keep the rows, and find the temperature of their scores.
 
         Parameters
@@ -185,7 +194,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         y : array-like of shape (n_samples,)
             Class labels: strings, integers or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, at least 0 and not all 0. A row of weight 0 is no neighbour.
+            Weights of the rows, at least 0 and not all 0. A row of weight 0 is no
+            neighbour.
 
         Returns
         -------
@@ -209,7 +219,9 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         if self.n_neighbors is None:
             self.n_neighbors_ = min(_NEIGHBORS, max(1, n // 4))
         else:
-            self.n_neighbors_ = clipped("n_neighbors", self.n_neighbors, n, f"X has {n} rows")
+            self.n_neighbors_ = clipped(
+                "n_neighbors", self.n_neighbors, n, f"X has {n} rows"
+            )
         self.__dict__.pop("_index", None)
         self._calibrate_by_rows_left_out()
         return self
@@ -218,9 +230,10 @@ class SVMKNNClassifier(Scored, BaseEstimator):
     def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """Return the linear model that acts at each row: the SVM of its neighbours.
 
-        ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for two classes
-        and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to rounding. Where all
-        neighbours have one label, and for classes that none has, the model is a constant.
+        ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for
+        two classes and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to
+        rounding. Where all neighbours have one label, and for classes that none has, the
+        model is a constant.
 
         Parameters
         ----------
@@ -240,7 +253,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
             for at, row in enumerate(range(some.start, some.stop)):
                 neighbors = self.X_[near.sets[near.set_of[at]]]
                 neighbors = neighbors.toarray() if is_sparse(neighbors) else neighbors
-                coef[row] = dual[at] @ (neighbors - neighbors[0])  # dual variables sum to zero
+                # dual variables sum to zero
+                coef[row] = dual[at] @ (neighbors - neighbors[0])
                 intercept[row] = near.scores[at] - (rows[[row]] @ coef[row].T)[0]
         coef = self._features.back(self._decisions(within(rows.dtype, coef)), 1)
         intercept = self._decisions(within(rows.dtype, intercept))
@@ -248,7 +262,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
 
     @snapshot
     def neighbors(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Return the training rows, as places in `X_`, that the SVM of each row is learned from.
+        """Return the training rows, as places in `X_`,
+        that the SVM of each row is learned from.
 
         Parameters
         ----------
@@ -262,7 +277,9 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         return self._nearest(self._validate_new(X), self.n_neighbors_)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickles: the search for neighbours is built anew from the rows."""
+        """Return the state for pickles:
+        the search for neighbours is built anew from the rows.
+        """
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_index"}
 
@@ -297,7 +314,9 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         n_parts = min(effective_n_jobs(self.n_jobs), max(1, rows.shape[0]))
         parts = gen_even_slices(rows.shape[0], n_parts)
         # in threads of our own: an interrupt in a destructor of joblib's would be lost
-        return np.concatenate(side_by_side(search, [(rows[part],) for part in parts], self.n_jobs))
+        return np.concatenate(
+            side_by_side(search, [(rows[part],) for part in parts], self.n_jobs)
+        )
 
     def _validate_new(self, X: Any) -> Matrix:
         check_is_fitted(self, "X_")
@@ -317,12 +336,15 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         """Yield as many rows as are scored at once."""
         k, (n, d) = self.n_neighbors_, rows.shape
         width = k if is_sparse(rows) else max(k, d)
-        return gen_batches(n, max(1, min(_BLOCK, _NUMBERS // (k * width))))
+        return gen_batches(n, max(1, min(_BLOCK_ROWS, _NUMBERS // (k * width))))
 
     def _neighbourhoods(self, rows: Matrix) -> Iterator[tuple[slice, Neighbourhoods]]:
         """Yield blocks of rows, and the SVMs of their neighbours."""
         for some in self._blocks(rows):
-            yield some, self._solved(rows[some], self._nearest(rows[some], self.n_neighbors_))
+            yield (
+                some,
+                self._solved(rows[some], self._nearest(rows[some], self.n_neighbors_)),
+            )
 
     def _solved(self, rows: Matrix, nearest: NDArray[np.intp]) -> Neighbourhoods:
         """Solve the SVMs of these neighbours of the rows, and score the rows."""
@@ -344,20 +366,28 @@ class SVMKNNClassifier(Scored, BaseEstimator):
                 ConvergenceWarning,
             )
         least = np.nan_to_num(scores).min(axis=1, initial=0.0, keepdims=True)
-        return Neighbourhoods(sets, set_of, duals, np.where(np.isnan(scores), least - 1.0, scores))
+        return Neighbourhoods(
+            sets, set_of, duals, np.where(np.isnan(scores), least - 1.0, scores)
+        )
 
     def _limits(self, K: Floats, sets: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """Return the limits of the dual variables, (n_sets, s, k), and intercepts of one label.
+        """Return the limits of the dual variables,
+        (n_sets, s, k), and intercepts of one label.
 
         Those are NaN where no row is of the class.
         """
         (n_sets, k), s = sets.shape, n_scorers(self.classes_)
         deviations = (np.einsum("gii->g", K) - K.sum(axis=(1, 2)) / k) / k
-        units = np.where(deviations > 0, deviations, k) / k  # any, for neighbours of one point
-        strengths = _STRENGTH * units if isinstance(self.alpha, str) else float(self.alpha)
+        # any, for neighbours of one point
+        units = np.where(deviations > 0, deviations, k) / k
+        strengths = (
+            _STRENGTH * units if isinstance(self.alpha, str) else float(self.alpha)
+        )
         weights = self.weights_[sets]
         totals = np.maximum(strengths, _WEAKEST * units) * weights.sum(axis=1)
-        signs = signs_of(self.y_[sets.ravel()], s).reshape(n_sets, k, s).transpose(0, 2, 1)
+        signs = (
+            signs_of(self.y_[sets.ravel()], s).reshape(n_sets, k, s).transpose(0, 2, 1)
+        )
         constants = np.where(signs[:, :, 0] > 0, 1.0, -1.0 if s == 1 else np.nan)
         return signs * (weights / totals[:, None])[:, None], constants
 
@@ -370,7 +400,9 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         some = np.linspace(0, n - 1, min(n, _CALIBRATING)).astype(np.intp)
         nearest = self._nearest(self.X_[some], min(self.n_neighbors_ + 1, n))
         rows, others = self.X_[some], without(nearest, some)
-        parts = [self._solved(rows[part], others[part]).scores for part in self._blocks(rows)]
+        parts = [
+            self._solved(rows[part], others[part]).scores for part in self._blocks(rows)
+        ]
         decisions = self._decisions(np.concatenate(parts))
         self.temperature_ = temperature_of(decisions, self.y_[some], self.weights_[some])
         self.smoothing_ = smoothing_of(len(some))
@@ -379,14 +411,17 @@ class SVMKNNClassifier(Scored, BaseEstimator):
 def centred_products(
     X: Matrix, sets: NDArray[np.intp], asked: Matrix, own: NDArray[np.intp]
 ) -> tuple[Floats, Floats]:
-    """Products of the rows of each set, (n_sets, k, k), and of rows with their own set, (n, k).
+    """Products of the rows of each set, (n_sets, k, k),
+    and of rows with their own set, (n, k).
 
     The first row of a set is the origin.
     """
     if is_sparse(X):
         near = [X[rows].astype(np.float64) for rows in sets]
         K = np.stack([(rows @ rows.T).toarray() for rows in near])
-        products = np.stack([(asked[[i]] @ near[g].T).toarray()[0] for i, g in enumerate(own)])
+        products = np.stack(
+            [(asked[[i]] @ near[g].T).toarray()[0] for i, g in enumerate(own)]
+        )
         products -= products[:, :1] + K[own, 0] - K[own, :1, 0]
         return K - K[:, :1] - K[:, :, :1] + K[:, :1, :1], products
     centred, origins = X[sets].astype(np.float64), X[sets[:, 0]]
@@ -412,7 +447,9 @@ def within(dtype: DTypeLike, values: Floats) -> Floats:
 
 
 def without(nearest: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the neighbours less the row itself, or less the last where it is not among them."""
+    """Return the neighbours less the row itself,
+    or less the last where it is not among them.
+    """
     own = nearest == rows[:, None]
     own[~own.any(axis=1), -1] = True
     return nearest[~own].reshape(len(rows), -1)

@@ -4,8 +4,8 @@ Its dual, in variables a_i that have the signs of the labels, is
 
     min  1/2 sum_ij a_i a_j x_i . x_j - sum_i y_i a_i    with sum_i a_i = 0
 
-and a_i between 0 and y_i U_i. Its score is ``sum_i a_i x_i . x + b``. As the sum of the a_i
-is zero, rows may be taken from any origin.
+and a_i between 0 and y_i U_i. Its score is ``sum_i a_i x_i . x + b``. As the sum of the
+a_i is zero, rows may be taken from any origin.
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ import numpy as np
 
 from loclin.engine.jit import inner, jit
 
-# Pairs that are moved at most: some hundreds are enough, but where alpha or the tolerance is small.
+# Pairs that are moved at most: some hundreds are enough, but where alpha or the tolerance
+# is small.
 MOST_STEPS = 100_000
 
 
 @inner
 def worst_pair(K, limits, dual, slopes):
-    """Return the pair whose move gains most, and what the slopes allow the intercept to be.
+    """Return the pair whose move gains most,
+    and what the slopes allow the intercept to be.
 
-    The first, which rises, is the worst violator; the second, which falls, follows from it (Fan et
-    al., Working set selection using second order information, 2005). -1 where there is none. The
-    conditions are violated by as much as the least intercept allowed exceeds the largest.
+    The first, which rises, is the worst violator; the second, which falls, follows from
+    it (Fan et al., Working set selection using second order information, 2005). -1 where
+    there is none. The conditions are violated by as much as the least intercept allowed
+    exceeds the largest.
     """
     least, largest, first, second, most = -math.inf, math.inf, -1, -1, 0.0
     for i in range(dual.shape[0]):
@@ -51,7 +54,9 @@ def curve_of(K, i, j):
 
 @inner
 def moved(dual, step, limit):
-    """Return a dual variable after a step, at its limit where only rounding keeps it from there."""
+    """Return a dual variable after a step,
+    at its limit where only rounding keeps it from there.
+    """
     new = dual + step
     return limit if abs(limit - new) <= 1e-12 * max(abs(limit), abs(dual)) else new
 
@@ -83,8 +88,9 @@ def solve_sets(K, limits, tol, duals, intercepts):
 def solve_svm(K, limits, tol, dual):
     """Solve the SVM of a few rows by moving pairs of dual variables.
 
-    Returns its intercept, which is the mean of what the rows on the margin say, or without any the
-    middle of what all allow; and the violation of the optimality conditions that is left.
+    Returns its intercept, which is the mean of what the rows on the margin say, or
+    without any the middle of what all allow; and the violation of the optimality
+    conditions that is left.
 
     Parameters
     ----------

@@ -180,7 +180,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self._names += names
             self.origins_ += [name] * len(names)
         if not self._names:
-            raise ValueError(f"No column is left to learn from: {'; '.join(self.notes_)}.")
+            raise ValueError(
+                f"No column is left to learn from: {'; '.join(self.notes_)}."
+            )
         features = np.hstack(blocks)
         self.means_ = features.mean(axis=0)
         return features
@@ -246,7 +248,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
     def _check_parameters(self) -> None:
-        check_number("max_categories", self.max_categories, Integral, low=2, open_high=True)
+        check_number(
+            "max_categories", self.max_categories, Integral, low=2, open_high=True
+        )
         check_number("min_frequency", self.min_frequency, Integral, low=1, open_high=True)
         check_number("n_components", self.n_components, Integral, low=1, open_high=True)
         for name, kind in (self.kinds or {}).items():
@@ -278,7 +282,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         values = READ[kind](column)
         gaps = np.isnan(values)
         if gaps.all():
-            raise ValueError(f"kinds[{name!r}]={kind!r}, but none of its values is a {kind}.")
+            raise ValueError(
+                f"kinds[{name!r}]={kind!r}, but none of its values is a {kind}."
+            )
         parts: tuple[str, ...] = ()
         if kind == "date":
             known = values[~gaps]
@@ -287,7 +293,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             parts = (*parts, "weekday")
             if (known % 1).any():
                 parts = (*parts, "hour")
-        self._numeric[name] = Numeric(float(np.nanmedian(values)), bool(gaps.any()), parts)
+        self._numeric[name] = Numeric(
+            float(np.nanmedian(values)), bool(gaps.any()), parts
+        )
         names = [name, *(f"{name} {part}" for part in parts)]
         names += [f"{name} {MISSING}"] if gaps.any() else []
         return self._filled(name, values), names
@@ -304,10 +312,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
         blocks = [one_hot.fit_transform(texts)]
         shown = [value.removeprefix("x0_") for value in one_hot.get_feature_names_out()]
-        names = [f"{name} = {OTHER if value == 'infrequent_sklearn' else value}" for value in shown]
+        names = [
+            f"{name} = {OTHER if value == 'infrequent_sklearn' else value}"
+            for value in shown
+        ]
         encoders: list[Any] = [one_hot]
         many = len(one_hot.categories_[0]) > self.max_categories
-        n_folds = 0 if y is None else min(_FOLDS, np.unique(y, return_counts=True)[1].min())
+        n_folds = (
+            0 if y is None else min(_FOLDS, np.unique(y, return_counts=True)[1].min())
+        )
         if many and n_folds > 1:
             means = _mean_targets(texts, np.asarray(y), n_folds, self.random_state)
             blocks.append(means)
@@ -316,9 +329,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._fitted[name] = encoders
         return np.hstack(blocks), names
 
-    def _fitted_text(self, name: str, column: Series) -> tuple[NDArray[np.float64], list[str]]:
+    def _fitted_text(
+        self, name: str, column: Series
+    ) -> tuple[NDArray[np.float64], list[str]]:
         words = TfidfVectorizer(
-            sublinear_tf=True, min_df=2 if len(column) > 1 else 1, max_features=_MOST_WORDS
+            sublinear_tf=True,
+            min_df=2 if len(column) > 1 else 1,
+            max_features=_MOST_WORDS,
         )
         try:
             weights = words.fit_transform(texts_of(column, ""))

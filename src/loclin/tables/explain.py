@@ -55,7 +55,9 @@ def contributions(model: Pipeline, X: Any) -> DataFrame:
     groups = np.array([[origin == name for name in names] for origin in encoder.origins_])
     by_class = coef[:, None, :] if coef.ndim == 2 else coef
     away = (features - encoder.means_)[:, None, :] * by_class
-    at_reference = np.asarray(constant).reshape(len(features), -1) + by_class @ encoder.means_
+    at_reference = (
+        np.asarray(constant).reshape(len(features), -1) + by_class @ encoder.means_
+    )
     added = np.concatenate([away @ groups, at_reference[:, :, None]], axis=2)
     flat = added.reshape(-1, len(names) + 1)
     index: Any = frame.index

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 KINDS = ("category", "date", "flag", "leave out", "number", "text")
 MISSING, OTHER = "(missing)", "(other)"
-_IS_ID = re.compile(r"(^|[_\s])(id|index|uuid|guid|key)$|^unnamed(: \d+)?$|^$", re.IGNORECASE)
+_IS_ID = re.compile(
+    r"(^|[_\s])(id|index|uuid|guid|key)$|^unnamed(: \d+)?$|^$", re.IGNORECASE
+)
 _WORDS = 4  # of a text on average; names and categories have fewer
 _DISTINCT_TEXTS = 0.3  # share of different values from which words make a text
 _FEWEST_IDS = 20  # different values that make a column of strings one of names
@@ -30,7 +32,9 @@ def pandas() -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError('loclin.tables needs pandas: pip install "loclin[tables]"') from error
+        raise ImportError(
+            'loclin.tables needs pandas: pip install "loclin[tables]"'
+        ) from error
     return pd
 
 
@@ -38,7 +42,9 @@ def frame_of(X: Any) -> DataFrame:
     """Return a table as a pandas DataFrame whose columns are named by strings."""
     pd = pandas()
     if hasattr(X, "tocsr"):
-        raise TypeError("TableEncoder takes tables, not sparse matrices: classifiers take these.")
+        raise TypeError(
+            "TableEncoder takes tables, not sparse matrices: classifiers take these."
+        )
     if not isinstance(X, pd.DataFrame):
         X = X.to_pandas() if hasattr(X, "to_pandas") else pd.DataFrame(X)
     names = [str(name) for name in X.columns]
@@ -65,11 +71,15 @@ def kind_of(name: str, column: Series) -> tuple[str, str]:
         if len(known) == len(column):
             return "leave out", "all its values are one"
         return "category", ""  # a value, or none
-    if types.is_bool_dtype(column.dtype) or set(map(type, known.iloc[:_LOOKED_AT])) <= {bool}:
+    if types.is_bool_dtype(column.dtype) or set(map(type, known.iloc[:_LOOKED_AT])) <= {
+        bool
+    }:
         return "flag", ""
     if types.is_timedelta64_dtype(column.dtype):
         return "number", ""
-    if types.is_datetime64_any_dtype(column.dtype) or isinstance(column.dtype, pd.PeriodDtype):
+    if types.is_datetime64_any_dtype(column.dtype) or isinstance(
+        column.dtype, pd.PeriodDtype
+    ):
         return "date", ""
     numbers = pd.to_numeric(known, errors="coerce")
     if numbers.notna().all():
@@ -136,7 +146,9 @@ def texts_of(column: Series, missing: str) -> NDArray[Any]:
 READ = {"number": numbers_of, "flag": flags_of, "date": days_of}
 PARTS = {
     "month": lambda days: _stamps(days).astype("datetime64[M]").astype(int) % 12 + 1.0,
-    "weekday": lambda days: (np.floor(days) + 3) % 7,  # the first of January 1970: a Thursday
+    "weekday": lambda days: (
+        (np.floor(days) + 3) % 7
+    ),  # the first of January 1970: a Thursday
     "hour": lambda days: days % 1 * 24,
 }
 

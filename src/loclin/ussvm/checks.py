@@ -11,7 +11,8 @@ from sklearn.utils import check_array
 
 
 def dictionary_to_use(given: Any, X: Any) -> NDArray[np.floating] | None:
-    """Return the dictionary given by an array or a fitted model, in a copy, atom by atom in memory.
+    """Return the dictionary given by an array or a fitted model,
+    in a copy, atom by atom in memory.
 
     None where none is given.
 
@@ -37,7 +38,9 @@ def dictionary_to_use(given: Any, X: Any) -> NDArray[np.floating] | None:
     return np.array(D, order="F")
 
 
-def precomputed_features(P: Any, dictionary: NDArray[np.floating]) -> NDArray[np.floating]:
+def precomputed_features(
+    P: Any, dictionary: NDArray[np.floating]
+) -> NDArray[np.floating]:
     """Return features that are given as the products of rows and atoms.
 
     Raises
@@ -45,7 +48,9 @@ def precomputed_features(P: Any, dictionary: NDArray[np.floating]) -> NDArray[np
     ValueError
         If they are not one for each atom.
     """
-    features: NDArray[np.floating] = check_array(P, dtype=dictionary.dtype, input_name="P")
+    features: NDArray[np.floating] = check_array(
+        P, dtype=dictionary.dtype, input_name="P"
+    )
     n_atoms = dictionary.shape[1]
     if features.shape[1] != n_atoms:
         raise ValueError(
@@ -70,7 +75,8 @@ def check_new_label(label: Any, classes: NDArray[Any]) -> None:
     Raises
     ------
     TypeError
-        If the classes are strings and the label is none, or they are numbers and it is none.
+        If the classes are strings and the label is none, or they are numbers and it is
+        none.
     ValueError
         If it is one of the classes, or missing, or not finite.
     """
@@ -79,6 +85,10 @@ def check_new_label(label: Any, classes: NDArray[Any]) -> None:
     same_kind = isinstance(label, str if strings else Real | np.bool_)
     if label is not None and not same_kind:
         what = "a string" if strings else "a number"
-        raise TypeError(f"label={label!r} is not valid; give {what}, as the classes: {classes}.")
+        raise TypeError(
+            f"label={label!r} is not valid; give {what}, as the classes: {classes}."
+        )
     if label is None or label in known or not (strings or abs(label) < np.inf):
-        raise ValueError(f"label={label!r} is not valid; use a new one. Known: {classes}.")
+        raise ValueError(
+            f"label={label!r} is not valid; use a new one. Known: {classes}."
+        )

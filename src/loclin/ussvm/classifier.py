@@ -1,4 +1,6 @@
-"""US-SVM: linear classifiers as sparse codes over a learned dictionary (Lyu et al., 2015)."""
+"""US-SVM: linear classifiers as sparse codes over a learned
+dictionary (Lyu et al., 2015).
+"""
 
 from __future__ import annotations
 
@@ -32,56 +34,62 @@ from loclin.ussvm.solver import Codes
 _FEWEST_ATOMS, _MOST_ATOMS = 10, 100
 
 
-class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocallyLinearClassifier):
-    """Take this for many classes, new ones in milliseconds, or several labels a row: US-SVM.
+class USSVMClassifier(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocallyLinearClassifier
+):
+    """Take this for many classes, new ones in milliseconds,
+    or several labels a row: US-SVM.
 
-    Linear classifiers are sparse codes over a dictionary that they share. What matters most is
-    `n_atoms`, `beta` and `n_nonzero`. The weights of class y are ``w_y = D z_y``: a few atoms, the
-    columns of D, each at most of unit length. Training minimises, over D, the codes z and the
-    intercepts,
+    Linear classifiers are sparse codes over a dictionary that they share. What matters
+    most is `n_atoms`, `beta` and `n_nonzero`. The weights of class y are ``w_y = D z_y``:
+    a few atoms, the columns of D, each at most of unit length. Training minimises, over
+    D, the codes z and the intercepts,
 
         sum_y [ alpha/2 ||D z_y||^2 + beta (r ||z_y||_1 + (1 - r) ||z_y||^2) ]
             + sum_i w_i sum_y hinge(+-(z_y . D' x_i + b_y)) / sum_i w_i,
 
-    one class against the rest (equations 4 and 5), by Algorithm 1; then, for the dictionary found,
-    the convex problem of each class (equation 3) to a duality gap. With a `dictionary`, only these
-    are solved: a code for a new class is learned in milliseconds.
+    one class against the rest (equations 4 and 5), by Algorithm 1; then, for the
+    dictionary found, the convex problem of each class (equation 3) to a duality gap. With
+    a `dictionary`, only these are solved: a code for a new class is learned in
+    milliseconds.
 
-    Features should have comparable scales: put a ``StandardScaler`` or a ``Normalizer`` in front.
+    Features should have comparable scales: put a ``StandardScaler`` or a ``Normalizer``
+    in front.
 
     Parameters
     ----------
     n_atoms : int, default=None
-        Atoms of the dictionary. None takes twice the number of scorers, at least 10 and at most 100
-        or, if that is more, n_features: a step over codes costs the square of it. With as many
-        atoms as classes the best dictionary is that of the classes' own SVMs; fewer have to be
-        shared.
+        Atoms of the dictionary. None takes twice the number of scorers, at least 10 and
+        at most 100 or, if that is more, n_features: a step over codes costs the square of
+        it. With as many atoms as classes the best dictionary is that of the classes' own
+        SVMs; fewer have to be shared.
     alpha : float, default=0.0
-        Strength of ``||D z||^2 / 2``. The default is 0: the terms it brings are not computed, and
-        the penalty on z alone bounds the weights.
+        Strength of ``||D z||^2 / 2``. The default is 0: the terms it brings are not
+        computed, and the penalty on z alone bounds the weights.
     beta : float, "auto" or "scale", default="auto"
-        Strength of the penalty on the codes. "scale" is 0.02 times the root mean square of
-        ``D' x`` over the square root of n_samples; "auto" multiplies it, on 50 to 50,000 rows
-        of one label each, by 1/4, 1, 4, 16 or 64, whichever has the least log loss on rows held
-        out of short fits. With a `dictionary` and on a stream both are the same. The value used is
-        `beta_`.
+        Strength of the penalty on the codes. "scale" is 0.02 times the root mean square
+        of ``D' x`` over the square root of n_samples; "auto" multiplies it, on 50 to
+        50,000 rows of one label each, by 1/4, 1, 4, 16 or 64, whichever has the least log
+        loss on rows held out of short fits. With a `dictionary` and on a stream both are
+        the same. The value used is `beta_`.
     l1_ratio : float, default=1.0
-        The r of the elastic net: 1 is the l1 norm, 0 the squared l2 norm (without a 1/2). Below 1
-        the model is US-SVM-E.
+        The r of the elastic net: 1 is the l1 norm, 0 the squared l2 norm (without a 1/2).
+        Below 1 the model is US-SVM-E.
     nonnegative : bool, default=False
         Keep codes from being negative: US-SVM-N and, with ``l1_ratio < 1``, -NE.
     n_nonzero : int, default=None
-        Most nonzeros of a code. `beta` is doubled until at most twice as many are left; then the
-        largest are kept, and fitted again as an SVM in the span of their atoms: problem 3 with
-        ``beta=0``, and with `alpha` or, if that is 0, with 0.05 times the mean squared norm of the
-        kept part of ``D' x`` over n_samples.
+        Most nonzeros of a code. `beta` is doubled until at most twice as many are left;
+        then the largest are kept, and fitted again as an SVM in the span of their atoms:
+        problem 3 with ``beta=0``, and with `alpha` or, if that is 0, with 0.05 times the
+        mean squared norm of the kept part of ``D' x`` over n_samples.
     positive_weight : float, default=1.0
-        What the hinge of a row is multiplied by for the row's own class. More than 1 helps where
-        atoms are few: else the best code of a class that they do not separate from all others is
-        none at all. ``sqrt(n_classes - 1)`` is a good value.
+        What the hinge of a row is multiplied by for the row's own class. More than 1
+        helps where atoms are few: else the best code of a class that they do not separate
+        from all others is none at all. ``sqrt(n_classes - 1)`` is a good value.
     dictionary : array-like of shape (n_features, n_atoms) or fitted USSVMClassifier, default=None
-        A dictionary to use as it is. ``sklearn.clone``, and so a search, copies estimators
-        unfitted: there wrap it in ``sklearn.frozen.FrozenEstimator``, or give the array.
+        A dictionary to use as it is. ``sklearn.clone``, and so a search, copies
+        estimators unfitted: there wrap it in ``sklearn.frozen.FrozenEstimator``, or give
+        the array.
     code_lr : float, default=30.0
         First step of a code, in units of the inverse root mean square of ``D' x``.
     atom_lr : float, default=1.0
@@ -89,34 +97,36 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     block_iter : int, default=10
         Batches that move the codes before as many move the dictionary (the paper's B).
     max_iter : int, default=1000
-        Most iterations: a fit that needs more warns. An iteration is a pass over the rows. With a
-        given dictionary it is a step of the interior-point method; from 8,192 rows on, a round that
-        solves the problem of a part of the rows.
+        Most iterations: a fit that needs more warns. An iteration is a pass over the
+        rows. With a given dictionary it is a step of the interior-point method; from
+        8,192 rows on, a round that solves the problem of a part of the rows.
     tol : float, default=1e-4
-        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by less than
-        this. Codes over a dictionary are learned until the duality gap of every problem is at most
-        this part of its objective. The default is lower, 1e-4.
+        A fit ends when `n_iter_no_change` iterations in a row each lower the objective by
+        less than this. Codes over a dictionary are learned until the duality gap of every
+        problem is at most this part of its objective. The default is lower, 1e-4.
     n_iter_no_change : int, default=20
-        Iterations in a row without a gain of `tol`, after which a fit ends. The default is higher,
-        20.
+        Iterations in a row without a gain of `tol`, after which a fit ends. The default
+        is higher, 20.
     batch_size : int or "auto", default="auto"
-        Rows that are scored by one matrix product before any of them updates the models. "auto" is
-        64, or n_samples / 100 if that is less.
+        Rows that are scored by one matrix product before any of them updates the models.
+        "auto" is 64, or n_samples / 100 if that is less.
     average : int, default=5
-        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the last alone.
-        What is averaged is the dictionary.
+        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the
+        last alone. What is averaged is the dictionary.
     early_stopping : bool, default=False
-        Hold out rows, and stop when they are predicted no better. Accuracy counts, by `tol`.
+        Hold out rows, and stop when they are predicted no better. Accuracy counts, by
+        `tol`.
     validation_fraction : float, default=0.1
         Part of the rows that `early_stopping` holds out.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes; multiplied with the sample weights. None for several labels a row.
+        Weights of the classes; multiplied with the sample weights. None for several
+        labels a row.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are the short
-        fits that choose parameters and the temperature.
+        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
+        the short fits that choose parameters and the temperature.
     calibrate : bool, default=True
-        Find the temperature of the probabilities. False saves the short fits for it, as in a search
-        by accuracy, and leaves no `predict_proba`.
+        Find the temperature of the probabilities. False saves the short fits for it, as
+        in a search by accuracy, and leaves no `predict_proba`.
     warm_start : bool, default=False
         Let `fit` go on from the fit before.
     random_state : int, RandomState instance or None, default=None
@@ -131,7 +141,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     dictionary_ : ndarray of shape (n_features, n_atoms)
         The atoms, as columns.
     codes_ : csr_matrix of shape (n_scorers, n_atoms)
-        The codes. n_scorers is n_classes, but 1 for two classes, where it is that of the second.
+        The codes. n_scorers is n_classes, but 1 for two classes, where it is that of the
+        second.
     intercept_ : ndarray of shape (n_scorers,)
         Intercepts.
     beta_ : float
@@ -142,10 +153,12 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
             the last axis
         The atoms as local models that all scorers share: read-only views.
     temperature_ : float, ndarray of shape (n_labels,) or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out tell it.
-        Several labels a row have one each; a late one has the geometric mean of the others'.
+        What scores are divided by before their softmax is `predict_proba`. Rows held out
+        tell it. Several labels a row have one each; a late one has the geometric mean of
+        the others'.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows held out.
+        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
+        held out.
     objective_ : list of float
         Objective, one for each pass: the running estimate gathered during the pass.
     validation_scores_ : list of float
@@ -161,14 +174,14 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     Notes
     -----
-    y may be an indicator matrix of several labels a row; each label is then a problem of its own.
-    On a stream (`partial_fit`) codes are those of the descent, with a thirtieth of `code_lr`,
-    pruned but not fitted again.
+    y may be an indicator matrix of several labels a row; each label is then a problem of
+    its own. On a stream (`partial_fit`) codes are those of the descent, with a thirtieth
+    of `code_lr`, pruned but not fitted again.
 
     References
     ----------
-    X. Lyu, J. Zepeda and P. Perez. Maximum margin linear classifiers in unions of subspaces.
-    BMVC, 2016.
+    X. Lyu, J. Zepeda and P. Perez. Maximum margin linear classifiers in unions of
+    subspaces. BMVC, 2016.
 
     Examples
     --------
@@ -303,7 +316,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     ) -> tuple[sparse.csr_matrix, NDArray[np.floating]]:
         """Learn codes of new classes over the dictionary as it is (problem 3).
 
-        The model does not change. Where classes share their negatives, ``transform`` these once.
+        The model does not change. Where classes share their negatives, ``transform``
+        these once.
 
         Parameters
         ----------
@@ -325,9 +339,15 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         found = self._found_codes(X, y, precomputed, sample_weight)
         return found.codes, found.intercept
 
-    def _found_codes(self, X: Any, y: Any, precomputed: bool, sample_weight: Any) -> Codes:
+    def _found_codes(
+        self, X: Any, y: Any, precomputed: bool, sample_weight: Any
+    ) -> Codes:
         check_is_fitted(self, "dictionary_")
-        P = precomputed_features(X, self.dictionary_) if precomputed else self._precompute(X)
+        P = (
+            precomputed_features(X, self.dictionary_)
+            if precomputed
+            else self._precompute(X)
+        )
         target = labels_or_indicator(y if is_sparse(y) else np.asarray(y))
         check_consistent_length(P, target)
         classes, rows = weighed(P, target, None, sample_weight)
@@ -356,7 +376,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         y : array-like of shape (n_samples,)
             True (or 1) for rows of the new class, False (or 0) for others.
         label : object, default=None
-            Label of the new class; not for indicators, where the label is the next column.
+            Label of the new class; not for indicators, where the label is the next
+            column.
         precomputed : bool, default=False
             Is `X` what `transform` gave?
         sample_weight : array-like of shape (n_samples,), default=None
@@ -365,24 +386,30 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         Returns
         -------
         self : object
-            The classifier, with one class more. One that had two classes then has a score for each.
+            The classifier, with one class more. One that had two classes then has a score
+            for each.
 
         Raises
         ------
         ValueError
-            If y has other values, or the label is missing or known; or if the model has two classes
-            and `nonnegative` codes, where the one code there is cannot be turned round.
+            If y has other values, or the label is missing or known; or if the model has
+            two classes and `nonnegative` codes, where the one code there is cannot be
+            turned round.
         TypeError
             If the label is a string and the classes are numbers, or the other way round.
         """
         members = np.asarray(y)
         if members.ndim != 1 or not np.isin(members, (0, 1)).all():
-            raise ValueError(f"y={y!r} must tell of each row whether it is of the new class: 0, 1.")
+            raise ValueError(
+                f"y={y!r} must tell of each row whether it is of the new class: 0, 1."
+            )
         check_is_fitted(self, "dictionary_")
         if not self._multilabel:
             check_new_label(label, self.classes_)
         elif label is not None:
-            raise ValueError(f"label={label!r} is not valid; use None, as each column is its own.")
+            raise ValueError(
+                f"label={label!r} is not valid; use None, as each column is its own."
+            )
         two_classes = len(self.intercept_) == 1 and not self._multilabel
         if two_classes and self.nonnegative:
             raise ValueError(
@@ -396,15 +423,22 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         if two_classes:  # one code, that of the second: its opposite is that of the first
             codes.insert(0, -self.codes_)
             intercepts.insert(0, -self.intercept_)
-        classes = np.append(self.classes_, len(self.classes_) if self._multilabel else label)
+        classes = np.append(
+            self.classes_, len(self.classes_) if self._multilabel else label
+        )
         order = np.argsort(classes)
-        changed = {"codes": stacked(codes)[order], "intercept": np.concatenate(intercepts)[order]}
+        changed = {
+            "codes": stacked(codes)[order],
+            "intercept": np.concatenate(intercepts)[order],
+        }
         if old_gap is not None:
-            old_gaps = np.resize(old_gap, len(order) - 1)  # both classes have that of their code
+            # both classes have that of their code
+            old_gaps = np.resize(old_gap, len(order) - 1)
             changed["dual_gap"] = np.append(old_gaps, found.dual_gap)[order]
         self._learned = replace(self._learned, **changed)
         self.classes_ = classes[order]
-        if self._multilabel and self.temperature_ is not None:  # the others tell of this one too
+        # the others tell of this one too
+        if self._multilabel and self.temperature_ is not None:
             usual = np.exp(np.log(self.temperature_).mean())
             self.temperature_ = np.append(self.temperature_, usual)
         self._temperatures = ()
@@ -414,7 +448,9 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
     # What atoms mean.
 
     @snapshot
-    def top_atoms(self, label: Any, k: int = 5) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
+    def top_atoms(
+        self, label: Any, k: int = 5
+    ) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
         """Atoms that count most for a class: its modalities.
 
         Parameters
@@ -427,7 +463,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
         Returns
         -------
         atoms : ndarray of shape (n_named,)
-            Columns of `dictionary_`, the largest coefficient first; only those with a nonzero one.
+            Columns of `dictionary_`, the largest coefficient first; only those with a
+            nonzero one.
         coefficients : ndarray of shape (n_named,)
         """
         check_is_fitted(self, "dictionary_")
@@ -470,7 +507,8 @@ class USSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Locally
 
     @snapshot
     def atom_usage(self) -> NDArray[np.intp]:
-        """Count the scorers that use each atom: an attribute is shared by several classes.
+        """Count the scorers that use each atom:
+        an attribute is shared by several classes.
 
         Returns
         -------

@@ -1,4 +1,5 @@
-"""Codes of classes over a fixed dictionary: problem 3 of US-SVM, by an interior-point method.
+"""Codes of classes over a fixed dictionary:
+problem 3 of US-SVM, by an interior-point method.
 
 Minimises, for each scorer, over its code ``z`` (A,) and its intercept ``b``,
 
@@ -7,7 +8,8 @@ Minimises, for each scorer, over its code ``z`` (A,) and its intercept ``b``,
 
 with ``z >= 0`` if asked (equations 3 and 5). This is a quadratic program: Mehrotra's
 predictor-corrector method takes 10 to 100 steps (the most with many rows of which few are
-positive), however much the atoms resemble each other; a step solves one system of A + 1 unknowns.
+positive), however much the atoms resemble each other; a step solves one system of A + 1
+unknowns.
 """
 
 from __future__ import annotations
@@ -22,14 +24,15 @@ from scipy import linalg
 # Steps after which a problem counts as one that more steps do not solve.
 MOST_STEPS = 300
 # Rows whose part of the system is formed at once, so that it stays near the processor.
-_BLOCK = 1024
+_BLOCK_ROWS = 1024
 # Part of the way to the nearest boundary that a step goes.
 _REACH = 0.99
-# Relative addition to the diagonal of a system, which may be singular where atoms are alike.
+# Relative addition to the diagonal of a system, which may be singular where atoms are
+# alike.
 _JITTER = 1e-13
 _SMALLEST_TOL = 1e-9  # what steps reach in spite of rounding
-# The corrector's second-order terms are kept within so many times the mean product: a few rows that
-# move far would else send it astray.
+# The corrector's second-order terms are kept within so many times the mean product: a few
+# rows that move far would else send it astray.
 _SECOND_ORDER = 10.0
 
 
@@ -71,9 +74,9 @@ class Penalty(NamedTuple):
 class Problem(ABC):
     """One scorer's problem on its way to the optimum.
 
-    `code` and `intercept` are the solution as it stands, with exact zeros; `objective` is its value
-    and `gap` the distance to a lower bound of the optimum (infinite until measured).
-    `running_objective` is an estimate of the objective from the first step on.
+    `code` and `intercept` are the solution as it stands, with exact zeros; `objective` is
+    its value and `gap` the distance to a lower bound of the optimum (infinite until
+    measured). `running_objective` is an estimate of the objective from the first step on.
     """
 
     def __init__(self, n_atoms: int) -> None:
@@ -106,7 +109,10 @@ class Problem(ABC):
 
     @abstractmethod
     def with_penalty(
-        self, penalty: Penalty, D: NDArray[np.floating], kept: NDArray[np.intp] | None = None
+        self,
+        penalty: Penalty,
+        D: NDArray[np.floating],
+        kept: NDArray[np.intp] | None = None,
     ) -> Self:
         """Return the problem of the same rows with another penalty, unsolved.
 
@@ -138,10 +144,14 @@ class Iterate(NamedTuple):
 
     def moved(self, step: Iterate, length: float) -> Iterate:
         """Return the point after a part of a step."""
-        return Iterate(*(value + length * change for value, change in zip(self, step, strict=True)))
+        return Iterate(
+            *(value + length * change for value, change in zip(self, step, strict=True))
+        )
 
     def reach(self, step: Iterate) -> float:
-        """Longest part of a step, at most 1e300, after which no variable of a pair is negative."""
+        """Longest part of a step, at most 1e300,
+        after which no variable of a pair is negative.
+        """
         rates = [
             float(np.max(-change / value, initial=0.0))
             for pair, changes in zip(self.pairs, step.pairs, strict=True)
@@ -161,17 +171,18 @@ class Iterate(NamedTuple):
 class CodeProblem(Problem):
     """The problem as a quadratic program, a step being one of Mehrotra's method.
 
-    All is n times the objective, so that multipliers are of the size of 1. The weights sum to n,
-    Q has the smooth terms times n, and a row and a column of zeros for the intercept; lambda is n
-    times the strength of the l1 term. With ``x = (z, b)``, the features and a column of ones as P,
-    and the targets as Y = diag(y),
+    All is n times the objective, so that multipliers are of the size of 1. The weights
+    sum to n, Q has the smooth terms times n, and a row and a column of zeros for the
+    intercept; lambda is n times the strength of the l1 term. With ``x = (z, b)``, the
+    features and a column of ones as P, and the targets as Y = diag(y),
 
         minimise      w'xi + x'Q x / 2 + lambda 1'u
         subject to    Y P x - 1 + xi = s,    z = sum_j sigma_j u_j,    s, xi, u >= 0.
 
-    `xi` are the losses and `s` the slacks of the margins. A code is the sum of k parts times their
-    signs sigma: ``u_1 - u_2``, or ``u_1`` alone where it must not be negative. A code that may have
-    any sign, without an l1 term, is free: it has no parts (k = 0).
+    `xi` are the losses and `s` the slacks of the margins. A code is the sum of k parts
+    times their signs sigma: ``u_1 - u_2``, or ``u_1`` alone where it must not be
+    negative. A code that may have any sign, without an l1 term, is free: it has no parts
+    (k = 0).
 
     Parameters
     ----------
@@ -208,7 +219,9 @@ class CodeProblem(Problem):
         self.nonnegative = penalty.nonnegative
         self.Q = np.zeros((m + 1, m + 1))
         self.Q[:m, :m] = n * Q
-        self.sigma = np.array([1.0] if penalty.nonnegative else [1.0, -1.0] if self.l1 else [])
+        self.sigma = np.array(
+            [1.0] if penalty.nonnegative else [1.0, -1.0] if self.l1 else []
+        )
         if np.all(self.y == self.y[0]):  # one side only: an intercept is enough
             self.intercept = float(self.y[0])
             self.gap = 0.0
@@ -234,7 +247,10 @@ class CodeProblem(Problem):
         return self.P[:, :-1]
 
     def with_penalty(
-        self, penalty: Penalty, D: NDArray[np.floating], kept: NDArray[np.intp] | None = None
+        self,
+        penalty: Penalty,
+        D: NDArray[np.floating],
+        kept: NDArray[np.intp] | None = None,
     ) -> Self:
         """Return the problem of the same rows with another penalty, unsolved."""
         P = self.P if kept is None else self.P[:, np.append(kept, -1)]
@@ -250,7 +266,10 @@ class CodeProblem(Problem):
             # Rounding has left no step to take: the solution is the best point so far.
             self.n_steps = MOST_STEPS
             if self.gap == np.inf:
-                self.code, self.intercept = self.point.x[:-1].copy(), float(self.point.x[-1])
+                self.code, self.intercept = (
+                    self.point.x[:-1].copy(),
+                    float(self.point.x[-1]),
+                )
 
     def _newton_step(self, tol: float) -> None:
         """Take one step of Mehrotra's method."""
@@ -284,15 +303,18 @@ class CodeProblem(Problem):
 
             1'a - z'Q z / 2    where    0 <= a <= w,    y'a = 0,    |P'Y a - Q z| <= lambda,
 
-        at a point made feasible (the last without the absolute value if z must not be negative).
-        The multipliers of the heavier side are scaled until ``y'a = 0``. With an l1 term, a and z
-        are then scaled together until the last holds; without one, z is moved to where it does.
+        at a point made feasible (the last without the absolute value if z must not be
+        negative). The multipliers of the heavier side are scaled until ``y'a = 0``. With
+        an l1 term, a and z are then scaled together until the last holds; without one, z
+        is moved to where it does.
         """
         Q, P = self.Q[:-1, :-1], self.features
         a = np.minimum(self.point.a, self.w)
         positive = float(a[self.y > 0].sum())
         negative = float(a[self.y < 0].sum())
-        a *= np.where(self.y > 0, min(1.0, negative / positive), min(1.0, positive / negative))
+        a *= np.where(
+            self.y > 0, min(1.0, negative / positive), min(1.0, positive / negative)
+        )
         correlations = P.T @ (self.y * a)
         z = self._with_zeros(correlations)
         slopes = correlations - Q @ z
@@ -319,7 +341,9 @@ class CodeProblem(Problem):
             self.running_objective = self.objective
 
     def _with_zeros(self, correlations: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the code with a zero where a proximal gradient step sets a coefficient to zero."""
+        """Return the code with a zero where a proximal gradient
+        step sets a coefficient to zero.
+        """
         z = self.point.x[:-1].copy()
         if len(self.sigma):
             length = max(self.unit, np.abs(z).max())
@@ -330,18 +354,20 @@ class CodeProblem(Problem):
 
 
 class NewtonSystem:
-    """Newton's equations of the KKT conditions of a `CodeProblem`, factorised at its point.
+    """Newton's equations of the KKT conditions of a `CodeProblem`,
+    factorised at its point.
 
-    With multipliers a of ``s >= 0``, c of ``xi >= 0`` and v of ``u >= 0``, and the gradient of the
-    smooth terms of the Lagrangian ``g = Q x - P'Y a``, the KKT conditions are
+    With multipliers a of ``s >= 0``, c of ``xi >= 0`` and v of ``u >= 0``, and the
+    gradient of the smooth terms of the Lagrangian ``g = Q x - P'Y a``, the KKT conditions
+    are
 
         r_p = Y P x - 1 + xi - s = 0,          c = w - a,    z = sum_j sigma_j u_j,
         r_d = sigma_j g_z + lambda - v_j = 0   (``g_z = 0`` where there are no parts),    g_b = 0,
         a s = 0,    c xi = 0,    v u = 0,      none of these negative.
 
-    The two equations on the right of the first line hold from the start, and steps keep them. A
-    step is to change the products by t_s, t_xi and t_u (zero is reached by ``t_s = -a s``), and to
-    remove the residuals r_p, r_d and g_b:
+    The two equations on the right of the first line hold from the start, and steps keep
+    them. A step is to change the products by t_s, t_xi and t_u (zero is reached by
+    ``t_s = -a s``), and to remove the residuals r_p, r_d and g_b:
 
         s da + a ds = t_s,    xi dc + c dxi = t_xi,    u dv + v du = t_u,
         Y P dx + dxi - ds = -r_p,    dc = -da,    dz = sum_j sigma_j du_j,
@@ -357,7 +383,8 @@ class NewtonSystem:
 
         E_z = 1 / sum_j H_j,    h_z = E_z sum_j sigma_j H_j eta_j,    E_b = 0,    h_b = -g_b
 
-    (``E_z = 0`` and ``h_z = -g_z`` where there are no parts). The Schur complement is left:
+    (``E_z = 0`` and ``h_z = -g_z`` where there are no parts). The Schur complement is
+    left:
 
         (Q + E + P' Theta P) dx = h + P'Y Theta rho.
 
@@ -380,8 +407,8 @@ class NewtonSystem:
         if len(problem.sigma):
             self.E[:-1] = 1.0 / self.H.sum(axis=0)
         schur = problem.Q + np.diag(self.E)
-        for first in range(0, len(P), _BLOCK):
-            rows = slice(first, first + _BLOCK)
+        for first in range(0, len(P), _BLOCK_ROWS):
+            rows = slice(first, first + _BLOCK_ROWS)
             scaled = np.sqrt(self.Theta[rows])[:, None] * P[rows]
             schur += scaled.T @ scaled
         # The system is solved for dx times `scale`: the diagonal is then one.

@@ -1,16 +1,18 @@
 """Joint learning of a dictionary and the codes of classes over it: Algorithm 1 of US-SVM.
 
-Minimises, over atoms in the unit ball (the columns of D), codes ``Z`` (s, A) and intercepts,
+Minimises, over atoms in the unit ball (the columns of D), codes ``Z`` (s, A) and
+intercepts,
 
     sum_y [ alpha/2 ||D z_y||^2 + beta (r ||z_y||_1 + (1 - r) ||z_y||^2) ]
         + sum_i w_i sum_y hinge(+-(z_y . D' x_i + b_y)) / sum_i w_i
 
-(equations 4 and 5, times the number of classes) by stochastic descent, in turn on the codes and on
-the dictionary. Written out, the gradient by u, z = u - v, is
+(equations 4 and 5, times the number of classes) by stochastic descent, in turn on the
+codes and on the dictionary. Written out, the gradient by u, z = u - v, is
 
     -yhat D'x + alpha D'D z + beta r + 2 beta (1 - r) z         (equation 7 lacks the last beta)
 
-and the one by D is ``-x (yhat Z) + alpha D Z'Z`` (equation 10 has the wrong sign of alpha).
+and the one by D is ``-x (yhat Z) + alpha D Z'Z`` (equation 10 has the wrong sign of
+alpha).
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from loclin.ussvm.scaled_atoms import ScaledAtoms
 # Rows of batches that are gathered at once stay near the processor.
 _GATHERED_BYTES = 2**19
 # Nonzeros of a batch over columns, below which its steps touch only its own columns.
-_FEW = 0.25
+_FEW_NONZEROS = 0.25
 
 
 @dataclass
@@ -46,7 +48,9 @@ class SquaredGradients:
 
     @classmethod
     def zeros(cls, n_scorers: int, n_atoms: int, dtype: np.dtype) -> Self:
-        """Return sums of no gradients: not quite zero, so that zero can be divided by them."""
+        """Return sums of no gradients:
+        not quite zero, so that zero can be divided by them.
+        """
         tiny = np.finfo(dtype).tiny
         return cls(
             codes=np.full((n_scorers, n_atoms), tiny, dtype),
@@ -66,8 +70,9 @@ class Batch(NamedTuple):
 class DictionaryDescent:
     """The state of the descent.
 
-    Steps are AdaGrad's: one number for each coefficient and intercept, one for each atom. They have
-    units: a code's first step changes scores by about `code_lr`, an atom's is `atom_lr` long.
+    Steps are AdaGrad's: one number for each coefficient and intercept, one for each atom.
+    They have units: a code's first step changes scores by about `code_lr`, an atom's is
+    `atom_lr` long.
 
     Parameters
     ----------
@@ -129,7 +134,9 @@ class DictionaryDescent:
         self.block_iter = block_iter
         self.positive_weight = positive_weight
         if squared_gradients is None:
-            squared_gradients = SquaredGradients.zeros(len(codes), len(atoms), atoms.dtype)
+            squared_gradients = SquaredGradients.zeros(
+                len(codes), len(atoms), atoms.dtype
+            )
         self.squared_gradients = squared_gradients
         self.n_batches = 0
         self.atom_sum = np.zeros_like(self.atoms)  # after every batch that is averaged
@@ -146,15 +153,23 @@ class DictionaryDescent:
         return self.atom_sum / self.n_averaged if self.n_averaged else self.atoms.copy()
 
     def iterate(
-        self, rows: Rows, batch_size: int, rng: np.random.Generator, *, average: bool = False
+        self,
+        rows: Rows,
+        batch_size: int,
+        rng: np.random.Generator,
+        *,
+        average: bool = False,
     ) -> float:
         """Pass over the rows once. Return the objective, a running estimate."""
         return self._pass(rows, batch_size, rng, average=average)
 
-    def measure_gradients(self, rows: Rows, batch_size: int, rng: np.random.Generator) -> None:
+    def measure_gradients(
+        self, rows: Rows, batch_size: int, rng: np.random.Generator
+    ) -> None:
         """Pass over the rows and take no step: only sum squared gradients.
 
-        For a descent that starts where another ended: its first steps would else be the longest.
+        For a descent that starts where another ended: its first steps would else be the
+        longest.
         """
         self._pass(rows, batch_size, rng, frozen=True)
 
@@ -186,7 +201,9 @@ class DictionaryDescent:
         loss = float(losses.sum()) / float(rows.weights.sum(dtype=np.float64))
         return loss + self.penalty.value(self.atoms.T, self.codes)
 
-    def _batches(self, rows: Rows, batch_size: int, rng: np.random.Generator) -> Iterator[Batch]:
+    def _batches(
+        self, rows: Rows, batch_size: int, rng: np.random.Generator
+    ) -> Iterator[Batch]:
         """Yield random batches; several are gathered at once."""
         order = rng.permutation(len(rows.y))
         row_bytes = max(1, rows.X.shape[1] * rows.X.dtype.itemsize)
@@ -201,8 +218,12 @@ class DictionaryDescent:
             for at in range(0, len(some), batch_size):
                 yield Batch(*(part[at : at + batch_size] for part in gathered))
 
-    def _step(self, batch: Batch, scaled: ScaledAtoms | None, frozen: bool) -> NDArray[np.floating]:
-        """Take the step of a batch, unless frozen; return the summed losses of every scorer."""
+    def _step(
+        self, batch: Batch, scaled: ScaledAtoms | None, frozen: bool
+    ) -> NDArray[np.floating]:
+        """Take the step of a batch, unless frozen;
+        return the summed losses of every scorer.
+        """
         codes = self.codes
         squares = self.squared_gradients
         P = batch.X @ self.atoms.T if scaled is None else scaled.precompute(batch.X)
@@ -211,7 +232,8 @@ class DictionaryDescent:
         self.n_batches += 1
         if on_codes:
             gradient = self.code_gradient(slopes.T @ P, codes)
-            intercept_gradient = np.ones_like(batch.weights) @ slopes  # as a sum, but faster
+            # as a sum, but faster
+            intercept_gradient = np.ones_like(batch.weights) @ slopes
             squares.codes += gradient * gradient
             squares.intercept += intercept_gradient * intercept_gradient
             if not frozen:
@@ -232,7 +254,9 @@ class DictionaryDescent:
     def _losses(
         self, P: NDArray[np.floating], codes: NDArray[np.floating], batch: Batch
     ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Losses, (n, s), and their mean's slopes by the scores: the negative of equation 8."""
+        """Losses, (n, s), and their mean's slopes by the scores:
+        the negative of equation 8.
+        """
         margins = P @ codes.T
         margins += self.intercept
         margins *= batch.signs
@@ -270,7 +294,9 @@ class DictionaryDescent:
     def _step_codes(
         self, gradient: NDArray[np.floating], intercept_gradient: NDArray[np.floating]
     ) -> None:
-        """Step down the gradient and shrink both parts of the codes; keep these nonnegative."""
+        """Step down the gradient and shrink both parts of the codes;
+        keep these nonnegative.
+        """
         step = np.sqrt(self.squared_gradients.codes)
         np.divide(self.code_lr / self.unit, step, out=step)
         shrinkage = step * self.penalty.l1
@@ -303,9 +329,9 @@ def first_atoms(
 ) -> NDArray[np.floating]:
     """Atoms (A, d) of unit length to start from.
 
-    The main directions of the differences between each class and the rest, which add up to zero
-    where a row has one class: directions that only rounding gives are left out. And random rows
-    less their mean, where there are more atoms than these directions.
+    The main directions of the differences between each class and the rest, which add up
+    to zero where a row has one class: directions that only rounding gives are left out.
+    And random rows less their mean, where there are more atoms than these directions.
     """
     X = rows.X
     w = (rows.weights / rows.weights.sum(dtype=np.float64)).astype(X.dtype)
@@ -329,7 +355,7 @@ def _few_nonzeros(X: Matrix, batch_size: int) -> bool:
     """Tell whether batches have far fewer nonzeros than there are columns."""
     if isinstance(X, np.ndarray):
         return False
-    return X.nnz / X.shape[0] * batch_size < _FEW * X.shape[1]
+    return X.nnz / X.shape[0] * batch_size < _FEW_NONZEROS * X.shape[1]
 
 
 def _squared_norms(M: NDArray[np.floating]) -> NDArray[np.floating]:

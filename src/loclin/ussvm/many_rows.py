@@ -1,10 +1,11 @@
 """Problem 3 of US-SVM over many rows, solved on those that matter.
 
-At the optimum a row whose hinge is zero has no say. Leaving rows out only takes nonnegative terms
-from the objective, so the lower bound of a subset's optimum is one of the whole problem's; and what
-the rows left out lose by the subset's code is all that its gap is short of. So: solve a subset, add
-the rows outside that lose, until the gap over all rows is small. A new class of a thousand rows
-among a hundred thousand needs about three thousand.
+At the optimum a row whose hinge is zero has no say. Leaving rows out only takes
+nonnegative terms from the objective, so the lower bound of a subset's optimum is one of
+the whole problem's; and what the rows left out lose by the subset's code is all that its
+gap is short of. So: solve a subset, add the rows outside that lose, until the gap over
+all rows is small. A new class of a thousand rows among a hundred thousand needs about
+three thousand.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ MANY_ROWS = 8192
 # Rows of each side that a first code is learned from, and how well.
 _FIRST_ROWS = 1000
 _FIRST_TOL = 1e-2
-# Rows beyond those that lose: this part of them, and so many. Other codes make these lose.
+# Rows beyond those that lose: this part of them, and so many. Other codes make these
+# lose.
 _SPARE = 0.5
 _SPARE_ROWS = 500
 
@@ -77,7 +79,9 @@ class ManyRowsProblem(Problem):
         D: NDArray[np.floating],
         kept: NDArray[np.intp] | None = None,
     ) -> Self:
-        """Return the problem of the same rows with another penalty; it begins with this subset."""
+        """Return the problem of the same rows with another penalty;
+        it begins with this subset.
+        """
         P = self.P if kept is None else self.P[:, kept]
         Q = penalty.quadratic(D)
         return type(self)(P, self.y, self.w, penalty, Q, self.total, self.subset)
@@ -100,7 +104,9 @@ class ManyRowsProblem(Problem):
             self.gap = gap
             self.objective = self.running_objective
         most = len(rows) + _SPARE_ROWS
-        worst = np.argpartition(-losses, most)[:most] if most < len(losses) else slice(None)
+        worst = (
+            np.argpartition(-losses, most)[:most] if most < len(losses) else slice(None)
+        )
         self.subset = subset.copy()  # others began with it
         self.subset[worst] |= losses[worst] > 0
 
@@ -124,7 +130,11 @@ class ManyRowsProblem(Problem):
     def _first_subset(self) -> NDArray[np.bool_]:
         """Rows of small margins by a first code, learned from rows that stand for all."""
         rng = np.random.default_rng(0)
-        sides = [side for side in (np.flatnonzero(self.y == sign) for sign in (1, -1)) if len(side)]
+        sides = [
+            side
+            for side in (np.flatnonzero(self.y == sign) for sign in (1, -1))
+            if len(side)
+        ]
         drawn = [rng.permutation(side)[:_FIRST_ROWS] for side in sides]
         weights = [
             np.full(len(some), self.w[side].sum(dtype=np.float64) / len(some))
@@ -156,4 +166,6 @@ def code_problems(
     total = float(weights.sum(dtype=np.float64))
     heavier = weights.dtype.type(positive_weight) * weights
     for target in signs.T:
-        yield kind(features, target, np.where(target > 0, heavier, weights), penalty, Q, total)
+        yield kind(
+            features, target, np.where(target > 0, heavier, weights), penalty, Q, total
+        )

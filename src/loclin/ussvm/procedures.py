@@ -38,7 +38,9 @@ class SharedAtoms(Predictor):
     @property
     def local_coef(self) -> NDArray[np.floating]:
         """The atoms as local models of every scorer, (s, m, d)."""
-        return np.broadcast_to(self.dictionary.T, (len(self.intercept), *self.dictionary.T.shape))
+        return np.broadcast_to(
+            self.dictionary.T, (len(self.intercept), *self.dictionary.T.shape)
+        )
 
     @property
     def local_intercept(self) -> NDArray[np.floating]:
@@ -82,7 +84,8 @@ def beta_of(beta: float | str, factor: float, unit: float, n_samples: int) -> fl
 
 
 class CodesFit(Procedure):
-    """Problem 3 of all scorers side by side: an iteration is one step of every unsolved one.
+    """Problem 3 of all scorers side by side:
+    an iteration is one step of every unsolved one.
 
     Parameters
     ----------
@@ -121,7 +124,9 @@ class CodesFit(Procedure):
         return max(problem.relative_gap for problem in self.problems)
 
     def iterate(self, *, average: bool) -> float:
-        """Take a step of every problem that is not solved; return the sum of the objectives."""
+        """Take a step of every problem that is not solved;
+        return the sum of the objectives.
+        """
         tol = self.solver.tol
         for problem in self.problems:
             if not problem.solved(tol) and problem.n_steps < MOST_STEPS:
@@ -129,7 +134,9 @@ class CodesFit(Procedure):
         return float(sum(problem.running_objective for problem in self.problems))
 
     def result(self, *, final: bool = False) -> SolvedSharedAtoms:
-        """Return the codes as they stand; if final, few nonzeros where these are asked for."""
+        """Return the codes as they stand;
+        if final, few nonzeros where these are asked for.
+        """
         if final and self.solver.n_nonzero is not None:
             codes = self.solver.solve(self.problems, self.D)
         else:
@@ -140,7 +147,10 @@ class CodesFit(Procedure):
                 self.D.dtype,
             )
         return SolvedSharedAtoms(
-            dictionary=self.D, beta=self.solver.penalty.beta, unit=self.unit, **codes._asdict()
+            dictionary=self.D,
+            beta=self.solver.penalty.beta,
+            unit=self.unit,
+            **codes._asdict(),
         )
 
 
@@ -199,7 +209,9 @@ class DescentFit(Procedure):
         P = self.rows.X @ D
         signs = signs_of(self.rows.y, len(model.intercept))
         codes = self.solver.solve(self.solver.problems(P, D, signs, self.rows.weights), D)
-        return SolvedSharedAtoms(dictionary=D, beta=model.beta, unit=model.unit, **codes._asdict())
+        return SolvedSharedAtoms(
+            dictionary=D, beta=model.beta, unit=model.unit, **codes._asdict()
+        )
 
 
 class DescentStream(StreamProcedure):
@@ -272,7 +284,9 @@ class DescentStream(StreamProcedure):
         """Learn from some more rows; return the objective over them."""
         self.n_seen += len(rows.y)
         beta = beta_of(self.beta, self.factor, self.descent.unit, self.n_seen)
-        self.descent.penalty = self.descent.penalty._replace(alpha=alpha or 0.0, beta=beta)
+        self.descent.penalty = self.descent.penalty._replace(
+            alpha=alpha or 0.0, beta=beta
+        )
         return self.descent.iterate(rows, batch_size, self.rng)
 
     def result(self, *, final: bool = False) -> StreamedSharedAtoms:
@@ -282,7 +296,9 @@ class DescentStream(StreamProcedure):
 
 
 def model_of(descent: DictionaryDescent, n_nonzero: int | None = None) -> SharedAtoms:
-    """Return the model of a descent as it stands, with the largest coefficients of its codes."""
+    """Return the model of a descent as it stands,
+    with the largest coefficients of its codes.
+    """
     dictionary = descent.mean_atoms.T
     codes = descent.codes
     if n_nonzero is not None:

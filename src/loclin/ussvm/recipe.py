@@ -48,14 +48,21 @@ class USSVMRecipe(Recipe):
     def check(self) -> None:
         """Raise where a parameter is not valid."""
         if self.n_atoms is not None:
-            check_number("n_atoms", self.n_atoms, Integral, low=1, open_high=True, hint="or None")
+            check_number(
+                "n_atoms", self.n_atoms, Integral, low=1, open_high=True, hint="or None"
+            )
         check_number("alpha", self.alpha, low=0, open_high=True)
         check_strength("beta", self.beta, open_low=False)
         check_number("l1_ratio", self.l1_ratio, low=0, high=1)
         check_flag("nonnegative", self.nonnegative)
         if self.n_nonzero is not None:
             check_number(
-                "n_nonzero", self.n_nonzero, Integral, low=1, open_high=True, hint="or None"
+                "n_nonzero",
+                self.n_nonzero,
+                Integral,
+                low=1,
+                open_high=True,
+                hint="or None",
             )
         for name in ("code_lr", "atom_lr", "positive_weight"):
             check_number(name, getattr(self, name), low=0, open_low=True, open_high=True)
@@ -64,7 +71,9 @@ class USSVMRecipe(Recipe):
             raise ValueError("alpha=0 and beta=0 leave no penalty. Raise one of the two.")
 
     def stream_refusal(self) -> str | None:
-        """Tell why the parameters leave no way to learn from a stream; None where they do."""
+        """Tell why the parameters leave no way to learn from
+        a stream; None where they do.
+        """
         return None
 
     def trial(self, rows: Rows, learned: Any = None) -> Trial:
@@ -72,7 +81,9 @@ class USSVMRecipe(Recipe):
         n_iterations = 0 if self.dictionary is not None else 8
         return Trial({"tol": max(float(self.tol), 1e-2)}, n_iterations)
 
-    def start(self, rows: Rows, rng: np.random.Generator, before: Before | None) -> Procedure:
+    def start(
+        self, rows: Rows, rng: np.random.Generator, before: Before | None
+    ) -> Procedure:
         """Begin problem 3 over given atoms, or Algorithm 1."""
         given = dictionary_to_use(self.dictionary, rows.X)
         if given is not None:
@@ -82,9 +93,13 @@ class USSVMRecipe(Recipe):
             solver = self.code_solver(unit, len(P))
             return CodesFit(solver, P, given, self._signs(rows.y), rows.weights, unit)
         descent = self._descent(rows, rng, before, self.code_lr)
-        solver = CodeSolver(descent.penalty, float(self.positive_weight), self.n_nonzero, self.tol)
+        solver = CodeSolver(
+            descent.penalty, float(self.positive_weight), self.n_nonzero, self.tol
+        )
         batch_size = self.rows_of_batch(len(rows.y))
-        return DescentFit(descent, rows, batch_size, rng, solver, keep=bool(self.warm_start))
+        return DescentFit(
+            descent, rows, batch_size, rng, solver, keep=bool(self.warm_start)
+        )
 
     def start_stream(
         self, rows: Rows, rng: np.random.Generator, before: Before | None
@@ -102,7 +117,9 @@ class USSVMRecipe(Recipe):
         )
 
     def code_solver(self, unit: float, n_samples: int) -> CodeSolver:
-        """Return what solves problem 3, where precomputed features have that root mean square."""
+        """Return what solves problem 3,
+        where precomputed features have that root mean square.
+        """
         penalty = self._penalty(unit, n_samples)
         return CodeSolver(penalty, float(self.positive_weight), self.n_nonzero, self.tol)
 

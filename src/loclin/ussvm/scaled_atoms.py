@@ -1,4 +1,6 @@
-"""Atoms of US-SVM during a pass over sparse rows, at the cost of the columns of each batch."""
+"""Atoms of US-SVM during a pass over sparse rows,
+at the cost of the columns of each batch.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,12 @@ from loclin.engine.rows import SMALLEST_SCALE
 
 
 class ScaledAtoms:
-    """Atoms as ``scale_a * V[:, a]``, so that a step touches only the columns of its rows.
+    """Atoms as ``scale_a * V[:, a]``,
+    so that a step touches only the columns of its rows.
 
-    Their sum after every batch is kept as ``c_a * V[:, a] - lag[:, a]``, c being the sum of the
-    scales: a step u of V is missing from the iterates before it, so the lag grows by ``c u``.
+    Their sum after every batch is kept as ``c_a * V[:, a] - lag[:, a]``, c being the sum
+    of the scales: a step u of V is missing from the iterates before it, so the lag grows
+    by ``c u``.
 
     Parameters
     ----------
@@ -36,7 +40,9 @@ class ScaledAtoms:
         self.place = np.empty(len(self.V), np.intp)
 
     def _multiply_out(self) -> None:
-        """Let V be the atoms, and add the sum of those before; c would else grow without bounds."""
+        """Let V be the atoms, and add the sum of those before;
+        c would else grow without bounds.
+        """
         if self.average:
             self.sum += self.V * self.c.astype(self.V.dtype) - self.lag
             self.lag[:] = 0
@@ -46,7 +52,9 @@ class ScaledAtoms:
         self.squared_norms = np.einsum("da,da->a", self.V, self.V, dtype=np.float64)
 
     def finish(self) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Return the atoms, (A, d), and the sum of the atoms after every batch, if it was kept."""
+        """Return the atoms, (A, d), and the sum of the atoms
+        after every batch, if it was kept.
+        """
         self._multiply_out()
         return np.ascontiguousarray(self.V.T), self.sum.T
 
@@ -68,15 +76,21 @@ class ScaledAtoms:
         return columns, np.ascontiguousarray(compact.T @ slopes)
 
     def step(self, columns: NDArray[np.intp], step: NDArray[np.floating]) -> None:
-        """Subtract a step (n_columns, A) from the atoms, and take them back to the unit ball."""
+        """Subtract a step (n_columns, A) from the atoms,
+        and take them back to the unit ball.
+        """
         dtype = self.V.dtype
         step = step / self.scale.astype(dtype)
         old = self.V[columns]
         self.V[columns] = old - step
-        self.squared_norms += np.einsum("da,da->a", step, step - 2 * old, dtype=np.float64)
+        self.squared_norms += np.einsum(
+            "da,da->a", step, step - 2 * old, dtype=np.float64
+        )
         if self.average:
             self.lag[columns] -= self.c.astype(dtype) * step
-        self.scale /= np.maximum(self.scale * np.sqrt(np.maximum(self.squared_norms, 0)), 1)
+        self.scale /= np.maximum(
+            self.scale * np.sqrt(np.maximum(self.squared_norms, 0)), 1
+        )
         if self.scale.min() < SMALLEST_SCALE:
             self._multiply_out()
 

@@ -1,4 +1,6 @@
-"""Codes of all scorers over a dictionary: problem 3 of each, then the few nonzeros asked for."""
+"""Codes of all scorers over a dictionary:
+problem 3 of each, then the few nonzeros asked for.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ class CodeSolver:
                     _warn_of(problem, tol)
                 code, intercept = problem.code, problem.intercept
                 if self.n_nonzero is not None:
-                    code, intercept = pruned(problem, D, self.n_nonzero, self.penalty, tol)
+                    code, intercept = pruned(
+                        problem, D, self.n_nonzero, self.penalty, tol
+                    )
             codes.append(code)
             intercepts.append(intercept)
             gaps.append(problem.gap)
@@ -96,11 +100,16 @@ class CodeSolver:
 
 
 def as_codes(
-    codes: list[NDArray[np.float64]], intercepts: list[float], gaps: list[float], dtype: np.dtype
+    codes: list[NDArray[np.float64]],
+    intercepts: list[float],
+    gaps: list[float],
+    dtype: np.dtype,
 ) -> Codes:
     """Codes of the scorers, from those of each, in the precision of the dictionary."""
     return Codes(
-        sparse.csr_matrix(np.array(codes, dtype)), np.array(intercepts, dtype), np.array(gaps)
+        sparse.csr_matrix(np.array(codes, dtype)),
+        np.array(intercepts, dtype),
+        np.array(gaps),
     )
 
 
@@ -119,14 +128,19 @@ def _warn_of(problem: Problem, tol: float) -> None:
 
 
 def pruned(
-    problem: Problem, D: NDArray[np.floating], n_nonzero: int, penalty: Penalty, tol: float
+    problem: Problem,
+    D: NDArray[np.floating],
+    n_nonzero: int,
+    penalty: Penalty,
+    tol: float,
 ) -> tuple[NDArray[np.float64], float]:
-    """Keep the largest coefficients of a solved problem, and fit these again with ``beta = 0``.
+    """Keep the largest coefficients of a solved problem,
+    and fit these again with ``beta = 0``.
 
-    The fewer coefficients are to stay, the less does a code of many tell which. So beta is doubled
-    first, until at most twice as many are left. A coefficient counts as much as it is long in the
-    space of `X`. Without an alpha, that of `auto_alpha` for the precomputed features kept keeps the
-    margin large.
+    The fewer coefficients are to stay, the less does a code of many tell which. So beta
+    is doubled first, until at most twice as many are left. A coefficient counts as much
+    as it is long in the space of `X`. Without an alpha, that of `auto_alpha` for the
+    precomputed features kept keeps the margin large.
 
     Returns
     -------
@@ -150,7 +164,9 @@ def pruned(
     P = problem.features[:, kept]
     mean_squared_norm = float(np.einsum("ij,ij->", P, P, dtype=np.float64)) / len(P)
     alpha = penalty.alpha or auto_alpha(mean_squared_norm, len(P))
-    refit = problem.with_penalty(Penalty(alpha, 0.0, 1.0, penalty.nonnegative), D[:, kept], kept)
+    refit = problem.with_penalty(
+        Penalty(alpha, 0.0, 1.0, penalty.nonnegative), D[:, kept], kept
+    )
     solve_problem(refit, tol)
     code[kept] = refit.code
     return code, refit.intercept
@@ -159,13 +175,17 @@ def pruned(
 def largest(
     codes: NDArray[np.floating], D: NDArray[np.floating], n_nonzero: int
 ) -> NDArray[np.floating]:
-    """Keep the largest coefficients of each code (s, A), by their length in the space of `X`."""
+    """Keep the largest coefficients of each code (s, A),
+    by their length in the space of `X`.
+    """
     codes = codes.copy()
     smallest = np.argsort(-_lengths(codes, D), axis=1, kind="stable")[:, n_nonzero:]
     np.put_along_axis(codes, smallest, 0, axis=1)
     return codes
 
 
-def _lengths(codes: NDArray[np.floating], D: NDArray[np.floating]) -> NDArray[np.floating]:
+def _lengths(
+    codes: NDArray[np.floating], D: NDArray[np.floating]
+) -> NDArray[np.floating]:
     """Lengths of the coefficients' parts of the map, ``|z_a| ||D_a||``."""
     return np.abs(codes) * np.linalg.norm(D, axis=0)
