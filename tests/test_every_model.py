@@ -138,3 +138,27 @@ def test_a_stream_goes_on_from_its_file(kind, layout, tmp_path):
         one.partial_fit(rows[::3], Y[::3]).decision_function(rows) for one in (model, loaded)
     ]
     np.testing.assert_array_equal(*goes_on)
+
+
+def test_parameters_are_read_wherever_a_subclass_keeps_them():
+    X, y = load_iris(return_X_y=True)
+
+    class Shorter(loclin.ML3Classifier):
+        max_iter = property(lambda self: 3, lambda self, value: None)
+        p = 2.0
+
+        def __init__(self, n_models=2):
+            super().__init__(n_models, random_state=0)
+            del self.p
+
+    model = Shorter().fit(X, y)
+    assert model.n_iter_ == 3
+    assert model._learned.p == 2.0
+
+    class Less(loclin.ML3Classifier):
+        def __init__(self, n_models=2):
+            super().__init__(n_models)
+            del self.p
+
+    with pytest.raises(AttributeError, match="Less has no attribute 'p', which its fits need"):
+        Less().fit(X, y)

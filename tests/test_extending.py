@@ -1,6 +1,7 @@
 """The examples of docs/extending.md: a coding and a loss (the model is in test_sixth_model)."""
 
 import math
+import pickle
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import loclin
+from loclin.engine import losses
 from loclin.engine.losses import HINGE, LOGISTIC, Loss
 from tests.extending.gaussian_coding import GaussianCoding
 from tests.extending.modified_huber import MODIFIED_HUBER
@@ -42,11 +44,12 @@ class OwnLogistic(NamedTuple):
     """The logistic loss, as a loss of one's own."""
 
 
-def logistic(loss, z):
+def logistic(compiled, margin):
+    z = margin
     return max(0.0, -z) + math.log1p(math.exp(-abs(z)))
 
 
-def logistic_slope(loss, z):
+def logistic_slope(_, z):
     tail = math.exp(-abs(z))
     return -(tail if z > 0 else 1.0) / (1.0 + tail)
 
@@ -96,8 +99,50 @@ def test_a_loss_of_ones_own_says_what_it_serves():
     assert model.set_params(solver="dual_cd").fit(X, y).score(X, y) > 0.9
     with pytest.raises(ValueError, match="with multi_class='crammer_singer' needs solver='sgd'"):
         model.set_params(multi_class="crammer_singer").fit(X, y)
-    with pytest.raises(ValueError, match="'own_logistic' does not serve the dual"):
+    with pytest.raises(ValueError, match=r"'own_logistic' cannot be used here.* serves 'dual'"):
         loclin.CSVMClassifier(loss=OWN["logistic"]).fit(X, y)
     bare = replace(OWN["logistic"], softmax=None)
     with pytest.raises(ValueError, match="no softmax"):
         loclin.L3MClassifier(loss=bare, **FAST).fit(X, y)
+
+
+class Bare(NamedTuple):
+    """A class without numbers."""
+
+
+class Text(NamedTuple):
+    """A class that holds no number."""
+
+    text: str = "hinge"
+
+
+def test_a_loss_that_is_none_is_refused_where_it_is_made():
+    functions = {"value": logistic, "slope": logistic_slope}
+    serves = frozenset({"descent"})
+    for compiled, more, told in [
+        (Bare(), {}, "needs a value and a slope"),
+        (Bare(), {"value": logistic}, "needs a value and a slope"),
+        (7, functions, "an instance of a NamedTuple"),
+        (True, functions, "an instance of a NamedTuple"),
+        (Bare, functions, "an instance of a NamedTuple"),
+        ((1.0, 2.0), functions, "an instance of a NamedTuple"),
+        (Text(), functions, "numbers only"),
+        (0, functions, "by which compiled loops tell losses apart"),
+        (OwnHinge(), functions, "the loss 'own_hinge', by which"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            Loss("odd", compiled, serves, **more)
+    for odd in ("descent", ["descent"], {"descents"}):
+        with pytest.raises(ValueError, match="serves="):
+            Loss("odd", Bare(), odd, **functions)
+
+
+def test_a_loss_is_the_same_by_its_name_and_in_another_process():
+    X, y = load_iris(return_X_y=True)
+    model = loclin.ML3Classifier(2, warm_start=True, max_iter=2, **FAST).fit(X, y)
+    model.set_params(loss=HINGE).fit(X, y)
+    known = losses._KNOWN.pop(OwnLogistic)
+    again = pickle.loads(pickle.dumps(known))
+    assert losses.known_loss(OwnLogistic()) is again
+    with pytest.raises(ValueError, match="A loss has"):
+        again.__setstate__({"compiled": 7})

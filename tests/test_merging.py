@@ -4,6 +4,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import loclin
 from loclin.codings import OrthogonalCoding
@@ -109,12 +110,30 @@ def test_two_halves_merged_in_rounds_err_as_one_stream_of_all_rows(begun):
     assert errors[0] < 0.45, f"{name} has learned nothing: one class has half of the rows"
 
 
-def test_what_did_not_begin_alike_is_refused():
+def test_what_is_not_alike_is_refused():
     X, y = sines(300, 0)
-    models = [loclin.ML3Classifier(m, **SHORT).partial_fit(X, y, classes=[0, 1, 2]) for m in (3, 4)]
-    streams = [model._stream for model in models]
-    with pytest.raises(ValueError, match="began alike"):
-        merged(streams, [1, 1])
-    for weights in ([1, 1, 1], [0, 0], [1, -1]):
+    kinds = loclin.ML3Classifier, loclin.SAPLClassifier
+
+    def stream(kind=kinds[0], dtype=np.float64, layout=np.asarray, **parameters):
+        model = kind(8, **SHORT | parameters)
+        return model.partial_fit(layout(X.astype(dtype)), y, classes=[0, 1, 2])._stream
+
+    one, chunks = stream(), [slice(0, 100), slice(100, 300)]
+    moved = [loclin.SAPLClassifier(8, metric="full", **SHORT) for _ in range(2)]
+    for model, part in zip(moved, chunks, strict=True):
+        model.partial_fit(X[part], y[part], classes=[0, 1, 2])
+    for other in (
+        stream(kinds[1]), stream(loss="logistic"), stream(dtype=np.float32),
+        stream(layout=sparse.csr_matrix), "no stream",
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="Only copies of one stream"):
+            merged([one, other], [1, 1])
+        with pytest.raises(ValueError, match="Only copies of one stream"):
+            merged([one, one], [1, 1], since=other)
+    with pytest.raises(ValueError, match="their metrics have moved apart"):
+        merged([model._stream for model in moved], [1, 1])
+    for weights in ([1, 1, 1], [0, 0], [1, -1], [1, np.inf], [np.nan, 1]):
         with pytest.raises(ValueError, match="must be 2 numbers"):
-            merged([streams[0]] * 2, weights)
+            merged([one] * 2, weights)
+    with pytest.raises(ValueError, match="no stream"):
+        merged([], [])

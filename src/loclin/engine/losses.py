@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import types
 from numba.extending import overload
 
@@ -87,12 +88,59 @@ class Loss:
     most_step: float = math.inf
 
     def __post_init__(self) -> None:
-        """Let compiled loops find it."""
-        _KNOWN[_key_of(self.compiled)] = self
+        """Check it, and let compiled loops find it."""
+        _check(self)
+        key = _key_of(self.compiled)
+        known = _KNOWN.get(key)
+        if known is not None and (known.value, known.slope) != (self.value, self.slope):
+            raise ValueError(
+                f"loss {self.name!r} has the class {type(self.compiled).__name__} of the loss "
+                f"{known.name!r}, by which compiled loops tell losses apart. Give it a class "
+                "of its own."
+            )
+        _register(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Be the loss of another process, and let compiled loops find it here, too."""
+        names = {field.name for field in fields(self)}
+        if state.keys() != names:
+            raise ValueError(f"A loss has {sorted(names)}, not {sorted(state)}.")
+        self.__dict__.update(state)
+        _check(self)
+        if _key_of(self.compiled) not in _KNOWN:
+            _register(self)
 
     def __repr__(self) -> str:
         """Return its name."""
         return f"Loss({self.name!r})"
+
+
+def _check(loss: Loss) -> None:
+    """Raise where a loss is not one that loops could be compiled for."""
+    if not isinstance(loss.serves, frozenset | set) or not loss.serves <= PROCEDURES:
+        raise ValueError(
+            f"serves={loss.serves!r} is not valid; it is a frozenset of some of "
+            f"{sorted(PROCEDURES)}."
+        )
+    if type(loss.compiled) is int and loss.compiled < _N_OURS:
+        return
+    parts = getattr(loss.compiled, "_fields", None)
+    if not isinstance(loss.compiled, tuple) or parts is None:
+        raise ValueError(
+            f"compiled={loss.compiled!r} is not valid; it is an instance of a NamedTuple of "
+            "the loss's own."
+        )
+    if not all(isinstance(part, int | float | np.number) for part in loss.compiled):
+        raise ValueError(f"compiled={loss.compiled!r} may hold numbers only.")
+    if not (callable(loss.value) and callable(loss.slope)):
+        raise ValueError(f"loss {loss.name!r} needs a value and a slope, two functions.")
+
+
+def _register(loss: Loss) -> None:
+    key = _key_of(loss.compiled)
+    _KNOWN[key] = loss
+    if loss.value is not None and loss.slope is not None:
+        _INLINED[key] = inner(loss.value), inner(loss.slope)
 
 
 def _key_of(compiled: Any) -> Any:
@@ -100,6 +148,11 @@ def _key_of(compiled: Any) -> Any:
 
 
 _KNOWN: dict[Any, Loss] = {}
+_INLINED: dict[Any, tuple[Any, Any]] = {}  # value and slope, as compiled code calls them
+_N_OURS = 3
+PROCEDURES = frozenset(
+    {"descent", "concave-convex", "dual", "competing dual", "partition"}
+)
 HINGE = Loss(
     "hinge",
     0,
@@ -212,14 +265,16 @@ def _check_loss(loss):
 def _loss_value(loss, z):
     if isinstance(loss, types.Integer):
         return lambda loss, z: _value(loss, z)
-    return _KNOWN[loss.instance_class].value
+    own = _INLINED[loss.instance_class][0]
+    return lambda loss, z: own(loss, z)
 
 
 @overload(loss_slope, jit_options=OPTIONS)
 def _loss_slope(loss, z):
     if isinstance(loss, types.Integer):
         return lambda loss, z: _slope(loss, z)
-    return _KNOWN[loss.instance_class].slope
+    own = _INLINED[loss.instance_class][1]
+    return lambda loss, z: own(loss, z)
 
 
 @overload(is_hinge, jit_options=OPTIONS)

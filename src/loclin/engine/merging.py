@@ -36,20 +36,30 @@ def merged(streams: Sequence[S], weights: ArrayLike, since: S | None = None) -> 
     Raises
     ------
     ValueError
-        If streams are of different models, or weights are not valid.
+        If streams are not alike, or weights are not valid.
+
+    Notes
+    -----
+    Streams see rows as their classifier's map shows them. Where that follows the rows
+    (`standardize`), standardize the rows before they are shared out. L3M's counts of a fit
+    before the stream count once for each copy.
     """
+    if not streams:
+        raise ValueError("There is no stream to merge.")
     shares = np.asarray(weights, np.float64)
-    if shares.shape != (len(streams),) or not (shares >= 0).all() or not shares.sum() > 0:
+    is_valid = shares.shape == (len(streams),) and bool(np.isfinite(shares).all())
+    if not (is_valid and (shares >= 0).all() and shares.sum() > 0):
         raise ValueError(
-            f"weights={weights!r} must be {len(streams)} numbers of at least 0."
+            f"weights={weights!r} must be {len(streams)} numbers of at least 0, not all 0."
         )
     shares = shares / shares.sum()
+    others = [*streams] if since is None else [*streams, since]
+    if not all(_alike(one, streams[0]) for one in others):
+        raise ValueError(
+            "Only copies of one stream can be merged, which see features alike: these are of "
+            "different models, losses, types or layouts, or their metrics have moved apart."
+        )
     states = [one.state() for one in streams]
-    kinds = {
-        tuple((part.name, np.shape(part.value)) for part in state) for state in states
-    }
-    if len(kinds) != 1 or len({type(one) for one in streams}) != 1:
-        raise ValueError("Only streams of one model, which began alike, can be merged.")
     whole = deepcopy(streams[0])
     begun = since.state() if since is not None else [None] * len(states[0])
     for part, before, *parts in zip(whole.state(), begun, *states, strict=True):
@@ -62,6 +72,32 @@ def merged(streams: Sequence[S], weights: ArrayLike, since: S | None = None) -> 
                 part.mean[...] = _mean([_mean_of(one) for one in parts], shares)
     whole.count_in(streams, since)
     return whole
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Tell whether two streams are of one model, loss, type, layout and map of the rows."""
+    if type(one) is not type(other):
+        return False
+    if hasattr(one, "inner"):
+        maps = [getattr(stream, "linear_map", ()) for stream in (one, other)]
+        same = all(np.array_equal(a, b) for a, b in zip(*maps, strict=True))
+        return same and _alike(one.inner, other.inner)
+    if hasattr(one, "parts"):
+        pairs = zip(one.parts, other.parts, strict=False)
+        return len(one.parts) == len(other.parts) and all(_alike(a, b) for a, b in pairs)
+    shown = [
+        [(part.name, part.value.shape, part.value.dtype) for part in stream.state()]
+        for stream in (one, other)
+    ]
+    losses = [
+        getattr(getattr(getattr(stream, "solver", None), "settings", None), "loss", None)
+        for stream in (one, other)
+    ]
+    layouts = [
+        getattr(getattr(stream, "solver", None), "is_sparse", None)
+        for stream in (one, other)
+    ]
+    return shown[0] == shown[1] and losses[0] == losses[1] and layouts[0] == layouts[1]
 
 
 def _mean(values: Sequence[Any], shares: Any) -> Any:

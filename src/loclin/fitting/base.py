@@ -120,7 +120,7 @@ class LocallyLinearClassifier(
         self._keep_parameters("warm_start=False or a clone", goes_on=continued)
         data, target = self._validate_rows(X, y, reset=not continued)
         self._multilabel = has_several(target, self._multilabel if continued else None)
-        self.classes_, rows = weighed(data, target, self.class_weight, sample_weight)
+        self.classes_, rows = weighed(data, target, given.class_weight, sample_weight)
         check_same_classes(self.classes_, old_classes)
         del target
         if continued:
@@ -192,8 +192,8 @@ class LocallyLinearClassifier(
             outside them, or if ``class_weight="balanced"`` (the class counts of a stream
             are not known: pass sample_weight).
         """
-        self._checked_parameters()
-        if self.class_weight == "balanced":
+        given = self._checked_parameters()
+        if given.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' needs the class counts of all the data, which a stream "
                 "does not tell. Pass a dict of weights, or sample_weight."
@@ -208,7 +208,7 @@ class LocallyLinearClassifier(
         labels = in_classes(target, self.classes_)
         self._multilabel = has_several(labels, None if first else self._multilabel)
         by_class = class_weights(
-            self.class_weight, self.classes_, labels, self._multilabel
+            given.class_weight, self.classes_, labels, self._multilabel
         )
         rows = weigh(data, labels, by_class, sample_weight, unit=False)
         if len(rows.y):
@@ -221,7 +221,7 @@ class LocallyLinearClassifier(
     # How it is done.
 
     def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        return int(check_random_state(self._given().random_state).randint(2**31 - 1))
 
     def _validate_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
         X, y = read_labelled_rows(
@@ -241,7 +241,20 @@ class LocallyLinearClassifier(
 
     def _given(self) -> Recipe:
         """Return what the parameters say, whatever they are."""
-        return self._recipe_type.of(vars(self))
+        return self._recipe_type.of(self._parameters())
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the parameters that the recipe takes, wherever a subclass keeps them."""
+        kind = self._recipe_type
+        lacks = [name for name in kind.needed() if not hasattr(self, name)]
+        if lacks:
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute {', '.join(map(repr, lacks))}, which "
+                "its fits need. Set it in the constructor."
+            )
+        return {
+            name: getattr(self, name) for name in kind.parameters() if hasattr(self, name)
+        }
 
     def _recipe(self, seed: int, **known: Any) -> Recipe:
         """Return what the next fit needs, from the parameters and what was chosen before."""
@@ -255,7 +268,7 @@ class LocallyLinearClassifier(
             "factor": self._factor,
             "multiplier": self._multiplier,
         }
-        return self._recipe_type.of(vars(self), seed=seed, **of_before | known)
+        return self._recipe_type.of(self._parameters(), seed=seed, **of_before | known)
 
     def _before(self) -> Before:
         """Return what a fit, or a stream, goes on from."""
@@ -362,7 +375,7 @@ class LocallyLinearClassifier(
                 with _overflow_is_checked():
                     learned = learned_by(procedure, final=False)
                     watch.accuracies.append(accuracy_of(recipe, learned, held_out))
-            if self.verbose:
+            if recipe.verbose:
                 print(f"{type(self).__name__}: {watch.report()}")
             if not np.isfinite(watch.objectives[-1]):
                 break

@@ -13,6 +13,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 
+from loclin.engine.losses import Loss
+
 # Parameters that shape no model, whatever the model: how strong, how fast, how long, how
 # told.
 _FREE = frozenset(
@@ -86,6 +88,9 @@ def is_same(value: Any, before: Any) -> bool:
     Estimators are the same by their class and parameters, fitted ones that are frozen by
     all that they have learned.
     """
+    value, before = (
+        one.name if isinstance(one, Loss) else one for one in (value, before)
+    )
     if value is before:
         return True
     if hasattr(value, "get_params") or hasattr(before, "get_params"):

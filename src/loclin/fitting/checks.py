@@ -199,8 +199,8 @@ def check_loss_for(procedure: str, loss: Any, *, hint: str = "") -> None:
     if isinstance(loss, Loss):
         if procedure not in loss.serves:
             raise ValueError(
-                f"loss={loss.name!r} does not serve the {procedure}{hint}: it says that it serves "
-                f"{sorted(loss.serves)}."
+                f"loss={loss.name!r} cannot be used here{hint}: this takes a loss that serves "
+                f"{procedure!r}, and it serves {sorted(loss.serves)}."
             )
     else:
         check_option("loss", loss, losses_for(procedure), hint=hint)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -184,6 +184,9 @@ class Recipe(Known, ABC):
     n_jobs: int | None = None
     calibrate: bool = True
     warm_start: bool = False
+    class_weight: Any = None
+    random_state: Any = None
+    verbose: int = 0
 
     # The parameter that "auto" leaves to held-out rows.
     strength_name: ClassVar[str] = "alpha"
@@ -246,6 +249,16 @@ class Recipe(Known, ABC):
         return frozenset(one.name for one in fields(cls)) - {
             one.name for one in fields(Known)
         }
+
+    @classmethod
+    @cache
+    def needed(cls) -> frozenset[str]:
+        """Return the names of the parameters without a default."""
+        return frozenset(
+            one.name
+            for one in fields(cls)
+            if one.default is MISSING and one.default_factory is MISSING
+        )
 
     @classmethod
     def of(cls, given: Mapping[str, Any], **known: Any) -> Self:

@@ -60,7 +60,8 @@ class LLSVMRecipe(Recipe):
         check_option("solver", self.solver, {"dual_cd", "sgd"})
         check_option("weights", self.weights, {"linear", "constant"})
         check_option("bias", self.bias, {"local", "global", "both"})
-        check_loss_for("descent", self.loss)
+        if self.solver == "sgd" or isinstance(self.loss, str):
+            check_loss_for("descent", self.loss)
         check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
         check_strength("alpha", self.alpha)
         check_number("eta0", self.eta0, low=0, open_low=True)
