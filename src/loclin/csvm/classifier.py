@@ -14,6 +14,7 @@ from loclin.csvm.pulled import (
 )
 from loclin.csvm.recipe import CSVMRecipe
 from loclin.engine.data import Floats
+from loclin.engine.losses import Loss
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 
@@ -52,7 +53,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         Centres of the clusters: by k-means, or these.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         One class against the rest, or competing classes. Classes compete by the hinge.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
+    loss : {"hinge", "squared_hinge"} or Loss, default="hinge"
         Loss of the margin.
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
@@ -167,7 +168,7 @@ class CSVMClassifier(LocallyLinearClassifier):
         global_penalty: float = 0.5,
         centers: str | ArrayLike = "kmeans",
         multi_class: str = "ovr",
-        loss: str = "hinge",
+        loss: str | Loss = "hinge",
         alpha: float | str = "auto",
         pieces: int | str | None = "auto",
         standardize: bool = True,

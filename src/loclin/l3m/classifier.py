@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from loclin.engine.losses import Loss
 from loclin.engine.scores import regions_of
 from loclin.fitting.atomic import snapshot
 from loclin.fitting.base import LocallyLinearClassifier
@@ -74,7 +75,7 @@ class L3MClassifier(LocallyLinearClassifier):
         Starts, of which one is kept: "convex", draws of constraint rows, the least
         training error (None: the paper's 30); "refined", partitions by k-means, the least
         held-out risk (3); "online", runs, the least running error (5).
-    loss : {"hinge", "logistic"}, default="logistic"
+    loss : {"hinge", "logistic"} or Loss, default="logistic"
         Loss of the margin. It is that of a region's classifier, and with "convex" and
         "online" of the partition too. "refined" takes that of the softmax, or Crammer and
         Singer's hinge, slightly smoothed. The default is "logistic", which errs no more
@@ -194,7 +195,7 @@ class L3MClassifier(LocallyLinearClassifier):
         solver: str = "refined",
         margin: float = 10.0,
         n_restarts: int | None = None,
-        loss: str = "logistic",
+        loss: str | Loss = "logistic",
         alpha: float | str = "auto",
         pieces: int | str | None = "auto",
         standardize: bool = True,

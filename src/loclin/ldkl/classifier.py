@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from loclin.engine.data import Floats
+from loclin.engine.losses import Loss
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.ldkl.recipe import LDKLRecipe
 from loclin.ldkl.tree import TreeModels
@@ -51,7 +52,7 @@ class LDKLClassifier(LocallyLinearClassifier):
         two of them.
     tree_penalty : float, default=1.0
         L2 strength of gates and features, at least 0, over that of the models.
-    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+    loss : {"hinge", "squared_hinge", "logistic"} or Loss, default="hinge"
         Loss of the margin.
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
@@ -174,7 +175,7 @@ class LDKLClassifier(LocallyLinearClassifier):
         annealing: float = 10.0,
         tree_lr: float = 3.0,
         tree_penalty: float = 1.0,
-        loss: str = "hinge",
+        loss: str | Loss = "hinge",
         alpha: float | str = "auto",
         pieces: int | str | None = "auto",
         standardize: bool = True,

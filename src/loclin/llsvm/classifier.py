@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from loclin.engine.losses import Loss
 from loclin.engine.shapes import Shape
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.llsvm.coded import DescentCodedModels, SolvedCodedModels
@@ -59,7 +60,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         One class against the rest, or competing classes. With "dual_cd", classes compete
         by the hinge, in a coding that they share.
-    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+    loss : {"hinge", "squared_hinge", "logistic"} or Loss, default="hinge"
         Loss of the margin. "dual_cd" takes no "logistic".
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
@@ -223,7 +224,7 @@ class LLSVMClassifier(LocallyLinearClassifier):
         weights: str = "linear",
         bias: str = "local",
         multi_class: str = "ovr",
-        loss: str = "hinge",
+        loss: str | Loss = "hinge",
         alpha: float | str = "auto",
         metric: str | int | None = "auto",
         pieces: int | str | None = "auto",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from loclin.engine.data import Floats
+from loclin.engine.losses import Loss
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.lmkl.gates import (
     AlternatedModels,
@@ -56,7 +57,7 @@ class LMKLClassifier(LocallyLinearClassifier):
         that of all gates, and later ones are half as long where the risk does not fall,
         else longer. 0 leaves the gates as they start: soft assignment to centres of
         k-means.
-    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+    loss : {"hinge", "squared_hinge", "logistic"} or Loss, default="hinge"
         Loss of the margin. "alternating" takes no "logistic".
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
@@ -165,7 +166,7 @@ class LMKLClassifier(LocallyLinearClassifier):
         solver: str = "sgd",
         bias: str = "local",
         gate_lr: float = 1.0,
-        loss: str = "hinge",
+        loss: str | Loss = "hinge",
         alpha: float | str = "auto",
         pieces: int | str | None = "auto",
         standardize: bool = True,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from loclin.engine.losses import Loss
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.ml3.cccp import PooledModels
 from loclin.ml3.recipe import ML3Recipe
@@ -64,7 +65,7 @@ class ML3Classifier(LocallyLinearClassifier):
         Give a sample whose true class has no positive response to that class's strongest
         model. Its maximising code is zero and could never pull the class back: without
         this (the paper) whole classes can stay dead.
-    loss : {"hinge", "logistic"}, default="hinge"
+    loss : {"hinge", "logistic"} or Loss, default="hinge"
         Loss of the margin. The paper has the hinge.
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
@@ -212,7 +213,7 @@ class ML3Classifier(LocallyLinearClassifier):
         init: Any = "random",
         s0: float = 1.0,
         revive: bool = True,
-        loss: str = "hinge",
+        loss: str | Loss = "hinge",
         alpha: float | str = "auto",
         metric: str | int | None = "auto",
         pieces: int | str | None = "auto",

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats
+from loclin.engine.losses import Loss
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.sapl.anchors import (
     AnchoredModels,
@@ -69,7 +70,7 @@ class SAPLClassifier(LocallyLinearClassifier):
     share_anchors : bool, default=True
         False gives every class anchors of its own (section 3.4): s times the memory and
         the time.
-    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+    loss : {"hinge", "squared_hinge", "logistic"} or Loss, default="hinge"
         Loss of the margin.
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
@@ -205,7 +206,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         anchor_lr: float = 1.0,
         weights: str = "linear",
         share_anchors: bool = True,
-        loss: str = "hinge",
+        loss: str | Loss = "hinge",
         alpha: float | str = "auto",
         metric: str | int | None = "auto",
         pieces: int | str | None = "auto",
