@@ -13,7 +13,7 @@ from loclin.codings import SoftAssignmentCoding
 from loclin.engine.codes import Intercepts
 from loclin.engine.data import Floats, Matrix, Rows
 from loclin.engine.dual import DualFit, dual_problems
-from loclin.engine.losses import loss_of, losses_for
+from loclin.engine.losses import Loss, loss_of, losses_for
 from loclin.engine.prediction import in_metric
 from loclin.engine.procedure import Procedure
 from loclin.engine.rounds import Rounds
@@ -60,7 +60,7 @@ class LLSVMRecipe(Recipe):
         check_option("solver", self.solver, {"dual_cd", "sgd"})
         check_option("weights", self.weights, {"linear", "constant"})
         check_option("bias", self.bias, {"local", "global", "both"})
-        if self.solver == "sgd" or isinstance(self.loss, str):
+        if self.solver == "sgd" or not isinstance(self.loss, Loss):
             check_loss_for("descent", self.loss)
         check_option("multi_class", self.multi_class, {"ovr", "crammer_singer"})
         check_strength("alpha", self.alpha)
