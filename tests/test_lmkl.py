@@ -21,6 +21,7 @@ from loclin.engine.rows import as_models
 from loclin.engine.sgd import SGD
 from loclin.engine.sgd_pass import PassSettings
 from loclin.lmkl.gates import LearnedGates
+from loclin.lmkl.recipe import LMKLRecipe
 
 pytestmark = pytest.mark.usefixtures("told_by_its_own_rows")
 
@@ -144,9 +145,10 @@ def test_passes_in_plain_python(kind, n_classes, batch):
 
 def begun(model, X, y, tol):
     """The alternation of a model at its start."""
-    model.set_params(tol=tol, alpha=ALPHA).classes_ = np.unique(y)
+    given = model.set_params(tol=tol, alpha=ALPHA).get_params()
+    recipe = LMKLRecipe.of(given, classes=np.unique(y))
     rows = Rows(X, y.astype(np.int32), np.random.default_rng(0).uniform(0.5, 1.5, len(y)))
-    return model._start(rows, np.random.default_rng(0), continued=False), rows
+    return recipe.start(rows, np.random.default_rng(0), None), rows
 
 
 @pytest.mark.slow
