@@ -98,7 +98,6 @@ def test_kinds_of_columns_and_what_is_said_of_them():
         ([[1], [2], [1], [2]], "leave out"),
         ([1j, 2j, 3j, 1j], "leave out"),
         (pd.period_range("2024-01", periods=4, freq="M"), "date"),
-        (["0001-01-01", "1500-05-05", "2500-01-01", "2500-01-01"], "date"),
     ],
 )
 def test_kind_of(values, kind):
@@ -213,9 +212,13 @@ def test_bad_parameters_and_tables_are_named():
         TableEncoder().fit(pd.concat([table, table], axis=1))
     with pytest.raises(TypeError, match="not sparse matrices"):
         TableEncoder().fit(sparse.eye(5).tocsr())
+    with pytest.raises(TypeError, match="pipeline of a TableEncoder"):
+        contributions(make_pipeline(loclin.ML3Classifier()), table)
+
+
+@pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="pandas 2 counts nanoseconds")
+def test_dates_of_other_centuries():
     dates = ["0001-01-01", "1500-05-05", "2500-01-01"]
     days = np.array(dates, "datetime64[D]").astype(int)
     found = TableEncoder().fit_transform(pd.DataFrame({"when": dates}))
     np.testing.assert_array_equal(found[:, 0], days)
-    with pytest.raises(TypeError, match="pipeline of a TableEncoder"):
-        contributions(make_pipeline(loclin.ML3Classifier()), table)
