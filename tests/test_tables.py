@@ -222,3 +222,20 @@ def test_dates_of_other_centuries():
     days = np.array(dates, "datetime64[D]").astype(int)
     found = TableEncoder().fit_transform(pd.DataFrame({"when": dates}))
     np.testing.assert_array_equal(found[:, 0], days)
+
+
+def test_a_fit_that_fails_leaves_the_encoder_as_it_was():
+    table, y = churn(60)
+    encoder = TableEncoder().fit(table, y)
+    features = encoder.transform(table)
+    with pytest.raises(ValueError, match="No column is left"):
+        encoder.fit(table[["country"]])
+    np.testing.assert_array_equal(encoder.transform(table), features)
+
+
+def test_few_rows_of_text_are_counted_by_word():
+    table = pd.DataFrame({"x": [1.0], "said": ["good support line"]})
+    kinds = {"said": "text", "x": "number"}
+    encoder = TableEncoder(kinds=kinds)
+    features = encoder.fit_transform(table)
+    assert features.shape == (1, len(encoder.get_feature_names_out())) == (1, 4)

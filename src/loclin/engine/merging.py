@@ -85,19 +85,14 @@ def _alike(one: Any, other: Any) -> bool:
     if hasattr(one, "parts"):
         pairs = zip(one.parts, other.parts, strict=False)
         return len(one.parts) == len(other.parts) and all(_alike(a, b) for a, b in pairs)
-    shown = [
-        [(part.name, part.value.shape, part.value.dtype) for part in stream.state()]
-        for stream in (one, other)
-    ]
-    losses = [
-        getattr(getattr(getattr(stream, "solver", None), "settings", None), "loss", None)
-        for stream in (one, other)
-    ]
-    layouts = [
-        getattr(getattr(stream, "solver", None), "is_sparse", None)
-        for stream in (one, other)
-    ]
-    return shown[0] == shown[1] and losses[0] == losses[1] and layouts[0] == layouts[1]
+    return bool(_signature(one) == _signature(other))
+
+
+def _signature(stream: Any) -> Any:
+    """Return what copies of a stream have in common, whatever they have learned."""
+    parts = [(part.name, part.value.shape, part.value.dtype) for part in stream.state()]
+    solver = getattr(stream, "solver", None)
+    return parts, solver and (solver.settings.loss, solver.is_sparse)
 
 
 def _mean(values: Sequence[Any], shares: Any) -> Any:

@@ -1,9 +1,9 @@
 """What every locally linear classifier shares:
 the road from data to a fitted model and back.
 
-`fit` walks validate -> weigh -> start -> iterate -> attributes, and `partial_fit` the
-same for rows that come once. A model supplies what `LocallyLinearClassifier` lists as
-abstract, and overrides nothing that is concrete.
+`fit` walks validate -> weigh -> choose -> iterate -> attributes, and `partial_fit` the
+same for rows that come once. A model supplies its constructor and its recipe, and
+overrides nothing that is concrete.
 """
 
 from __future__ import annotations

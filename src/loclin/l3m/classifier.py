@@ -24,10 +24,6 @@ from loclin.l3m.models import (
 from loclin.l3m.recipe import L3MRecipe
 from loclin.l3m.rules import region_rules
 
-_REGIONS = 6  # the paper's number
-_RESTARTS = {"convex": 30, "refined": 3, "online": 5}
-_AUTO = (2, 4, 8, 16, 32)  # regions that n_regions="auto" tries
-
 
 class L3MClassifier(LocallyLinearClassifier):
     """Take this for a model in words: learned regions, and a linear rule in each (L3M).

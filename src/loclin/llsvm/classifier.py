@@ -15,8 +15,6 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.llsvm.coded import DescentCodedModels, SolvedCodedModels
 from loclin.llsvm.recipe import LLSVMRecipe
 
-_CODING_ROWS = 50_000  # of the anchors of short fits
-
 
 class LLSVMClassifier(LocallyLinearClassifier):
     """Take this for a coding of your own, or a known duality gap: LL-SVM, OCC, LCC+SVM.

@@ -14,12 +14,6 @@ from loclin.fitting.base import LocallyLinearClassifier
 from loclin.ml3.cccp import PooledModels
 from loclin.ml3.recipe import ML3Recipe
 
-# In rounds steps begin at a part of `eta0`, and fall as if one round were all rows: where
-# they are long, or stay so, many a fit to the rows of `benchmarks.many_rows` levels off
-# early, with twice the errors.
-_FIRST_STEP, _AS_PASS = 1 / 15, 1
-_MODELS, _ROWS_OF_A_MODEL = 16, 2  # of a class, and of each of them at least
-
 
 class ML3Classifier(LocallyLinearClassifier):
     """Take this first: of loclin's single models it ranks best with default settings.

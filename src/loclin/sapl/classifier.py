@@ -12,9 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.engine.data import Floats
 from loclin.engine.losses import Loss
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.sapl.anchors import (
-    AnchoredModels,
-)
+from loclin.sapl.anchors import AnchoredModels
 from loclin.sapl.recipe import SAPLRecipe
 
 

@@ -16,6 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, TargetEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.warned import warn
+from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import check_number, check_option
 from loclin.tables.kinds import (
     KINDS,
@@ -151,6 +152,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.fit_transform(X, y)
         return self
 
+    @atomic
     def fit_transform(self, X: Any, y: Any = None, **_: Any) -> NDArray[np.float64]:
         """Learn what the columns are, and return the features of these rows.
 
@@ -347,7 +349,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         n_components = min(self.n_components, *(size - 1 for size in weights.shape))
         if n_components < 1:
             self._fitted[name] = [words]
-            return np.asarray(weights.toarray()), [f"{name}, word {k}" for k in range(1)]
+            names = [f"{name}, word {k}" for k in range(weights.shape[1])]
+            return np.asarray(weights.toarray()), names
         svd = TruncatedSVD(n_components, random_state=self.random_state)
         self._fitted[name] = [words, svd]
         block = np.asarray(svd.fit_transform(weights), np.float64)

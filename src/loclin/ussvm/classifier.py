@@ -30,9 +30,6 @@ from loclin.ussvm.procedures import MODELS
 from loclin.ussvm.recipe import USSVMRecipe
 from loclin.ussvm.solver import Codes
 
-# Atoms by default: so many at least; no more than so many, or than features.
-_FEWEST_ATOMS, _MOST_ATOMS = 10, 100
-
 
 class USSVMClassifier(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocallyLinearClassifier
