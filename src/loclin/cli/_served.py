@@ -27,15 +27,14 @@ from loclin.tables import TableEncoder, contributions
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-CANDIDATES = (
-    "LocallyLinearEnsemble",
-    "ML3Classifier",
-    "L3MClassifier",
-)  # of --model auto
-_NO_MEMBER = {"KernelLMKLClassifier"}  # it takes kernels, not features
+# Of --model auto: the best by rank, the fastest of the best, and the one that says rules.
+CANDIDATES = ("LocallyLinearEnsemble", "ML3Classifier", "L3MClassifier")
+_TAKE_KERNELS = {"KernelLMKLClassifier"}
 NAMES = [
     *sorted(
-        name for name in set(loclin.__all__) - _NO_MEMBER if name.endswith("Classifier")
+        name
+        for name in set(loclin.__all__) - _TAKE_KERNELS
+        if name.endswith("Classifier")
     ),
     "LocallyLinearEnsemble",
 ]
