@@ -67,12 +67,12 @@ from loclin.fitting.checks import (
 from loclin.fitting.features import PLAIN, standardized
 from loclin.fitting.probability import StreamedTemperature
 from loclin.fitting.rows import near_one, of_positive_weight, without_tiny
-from loclin.fitting.scored import Scored
+from loclin.fitting.scored import InWords
 from loclin.fitting.targets import classes_of_stream, find_classes, in_classes, that_occur
 from loclin.portable.words import Term
 
 
-class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
+class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
     """Take this for the lowest error and log loss without tuning; it makes up to 25 fits.
 
     What matters most is `estimators`, `n_folds` and, with many folds, `early_stopping`.
@@ -467,23 +467,29 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
         return weights_of(self._factors(), self._validate_new(X), len(self.classes_))
 
     @snapshot
-    def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
+    def local_model(
+        self, X: ArrayLike, *, by_class: bool = False
+    ) -> tuple[Floats, Floats]:
         """Return the linear model that acts at each row:
         the exact explanation of its score.
 
         ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for
         two classes and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to
-        rounding.
+        rounding. What a change of a feature does is another question: `local_gradient`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        by_class : bool, default=False
+            Whether two classes have a model each, as several have: half of the decision
+            for the second, the opposite for the first.
 
         Returns
         -------
         coef : ndarray of shape (n_samples, n_features) or (n_samples, n_classes, n_features)
         intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
+        check_flag("by_class", by_class)
         rows = self._validate_new(X)
         coef: Any = 0.0
         intercept: Any = 0.0
@@ -492,7 +498,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
             coef = coef + rows.dtype.type(factor) * of_member[0]
             intercept = intercept + rows.dtype.type(factor) * of_member[1]
         coef = np.asarray(self._features.back(coef, 1))
-        return coef, self._features.constants(np.asarray(intercept), coef)
+        intercept = self._features.constants(np.asarray(intercept), coef)
+        return self._per_class(coef, by_class), self._per_class(intercept, by_class)
 
     @property
     def local_coef_(self) -> Floats:
@@ -554,7 +561,10 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, Scored, Begun):
     def _terms(self) -> tuple[Term, ...]:
         return terms_of(self._factors(), self._features)
 
-    def _validate_new(self, X: Any) -> Any:
+    def _read_new(self, X: Any, finite: bool = True) -> Any:
         check_is_fitted(self, "members_")
         dtype = self.members_[0]._learned.local_coef.dtype
-        return self._features.of_matrix(read_rows(self, X, reset=False, dtype=dtype))
+        return read_rows(self, X, reset=False, dtype=dtype, ensure_all_finite=finite)
+
+    def _validate_new(self, X: Any) -> Any:
+        return self._features.of_matrix(self._read_new(X))

@@ -16,10 +16,12 @@ from loclin.engine.prediction import codes_of, scores_of
 from loclin.engine.scores import combine_models, difference, winners
 from loclin.engine.shapes import Shape, Size
 from loclin.fitting.atomic import snapshot
-from loclin.fitting.checks import read_rows
+from loclin.fitting.checks import check_flag, read_rows
 from loclin.fitting.features import PLAIN, FeatureMap
 from loclin.fitting.probability import Probabilities
 from loclin.portable.checks import check_smoothing, check_temperature
+from loclin.portable.gradients import gradients
+from loclin.portable.reader import of_both_classes
 from loclin.portable.words import Term
 
 _BLOCK_NUMBERS = 2**18  # rows with their pieces are scored so many numbers at a time
@@ -97,6 +99,11 @@ class Scored(Probabilities, ClassifierMixin):
             by_scorer if self._multilabel else difference(by_scorer, len(self.classes_))
         )
 
+    def _per_class(self, decisions: NDArray[Any], by_class: bool) -> NDArray[Any]:
+        """Return what decisions say, of two classes as of several if `by_class`."""
+        one_for_two = len(self.classes_) == 2 and not self._multilabel
+        return of_both_classes(decisions) if by_class and one_for_two else decisions
+
     def _checked(self, by_scorer: NDArray[Any]) -> NDArray[Any]:
         """Return what scorers say, if they are those of the classes."""
         s, c = by_scorer.shape[1], len(self.classes_)
@@ -113,7 +120,64 @@ class Scored(Probabilities, ClassifierMixin):
         return tags
 
 
-class ByLocalModels(Scored):
+class InWords(Scored):
+    """A classifier whose scores have words, which tell their derivatives."""
+
+    @abstractmethod
+    def _terms(self) -> tuple[Term, ...]:
+        """Say what the classifier computes of rows as they are given."""
+
+    @abstractmethod
+    def _read_new(self, X: Any, finite: bool = True) -> Any:
+        """Return checked rows, as they are given."""
+
+    @snapshot
+    def local_gradient(self, X: ArrayLike, *, by_class: bool = False) -> Floats:
+        """Return what a small change of each feature does to the scores of each row.
+
+        This is the derivative of `decision_function` by the features, exact, with the
+        codes moving along. At a border between regions it is the derivative in the
+        region in which the row is predicted. At a knot of a feature in pieces it is that
+        on the side of larger values. Where codes rest inside a region, it equals the
+        coefficients of `local_model`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A few rows: the result has n_samples * n_classes * n_features numbers.
+        by_class : bool, default=False
+            Whether two classes have a derivative each, as several have: half of the
+            decision's for the second, the opposite for the first.
+
+        Returns
+        -------
+        slopes : ndarray of shape (n_samples, n_features) or \
+                (n_samples, n_classes, n_features)
+
+        Raises
+        ------
+        ValueError
+            If the codes have no derivative in closed form, as those of
+            `LocalCoordinateCoding` and of transformers from elsewhere.
+
+        Examples
+        --------
+        >>> from loclin import SAPLClassifier
+        >>> from loclin.datasets import make_sine
+        >>> X, y = make_sine(500, random_state=0)
+        >>> model = SAPLClassifier(10, random_state=0).fit(X, y)
+        >>> change = 1e-6 * model.local_gradient(X[:1])[0, 0]
+        >>> moved = model.decision_function(X[:1] + [[1e-6, 0.0]])
+        >>> bool(abs(moved - model.decision_function(X[:1]) - change)[0] < 1e-9)
+        True
+        """
+        check_flag("by_class", by_class)
+        rows = self._read_new(X)
+        slopes = gradients(self._terms(), rows, self._decisions)
+        return self._per_class(slopes.astype(rows.dtype, copy=False), by_class)
+
+
+class ByLocalModels(InWords):
     """A classifier whose scores are combinations of local models."""
 
     local_coef_: NDArray[Any]
@@ -140,24 +204,30 @@ class ByLocalModels(Scored):
         return self._codes(self._validate_new(X))
 
     @snapshot
-    def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
+    def local_model(
+        self, X: ArrayLike, *, by_class: bool = False
+    ) -> tuple[Floats, Floats]:
         """Return the linear model that acts at each row:
         the exact explanation of its score.
 
         ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for
         two classes and ``einsum("ncd,nd->nc", coef, X) + intercept`` otherwise, to
-        rounding.
+        rounding. What a change of a feature does is another question: `local_gradient`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             A few rows: the result has n_samples * n_classes * n_features numbers.
+        by_class : bool, default=False
+            Whether two classes have a model each, as several have: half of the decision
+            for the second, the opposite for the first.
 
         Returns
         -------
         coef : ndarray of shape (n_samples, n_features) or (n_samples, n_classes, n_features)
         intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
+        check_flag("by_class", by_class)
         rows, learned = self._read_new(X), self._learned
         codes = self._codes(self._features.of_matrix(rows))
         coef, intercept = combine_models(
@@ -165,9 +235,10 @@ class ByLocalModels(Scored):
         )
         coef = self._features.back(self._decisions(coef), 1)
         intercept = self._decisions(intercept + learned.intercept)
-        return self._features.at_rows(
+        coef, intercept = self._features.at_rows(
             coef, self._features.constants(intercept, coef), rows
         )
+        return self._per_class(coef, by_class), self._per_class(intercept, by_class)
 
     def _term(self) -> Term:
         """Say what the model computes, of rows as it sees them."""

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from loclin.portable.checks import check_whole, labels_of
-from loclin.portable.reader import local_models, scores_of
+from loclin.portable.gradients import gradients
+from loclin.portable.reader import local_models, of_both_classes, scores_of
 from loclin.portable.words import Array, Term, check_names, from_data, to_data
 
 FORMAT = 1
@@ -109,13 +110,16 @@ class Description:
         sharp /= sharp.sum(axis=1, keepdims=True)
         return sharp * (1 - self.smoothing) + self.smoothing / len(self.classes)
 
-    def local_model(self, X: ArrayLike) -> tuple[Array, Array]:
+    def local_model(self, X: ArrayLike, *, by_class: bool = False) -> tuple[Array, Array]:
         """Return the linear model that acts at each row,
         of the features as they are given.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
+        by_class : bool, default=False
+            Whether two classes have a model each: half of the decision for the second,
+            the opposite for the first.
 
         Returns
         -------
@@ -130,7 +134,38 @@ class Description:
             )
             for k in (0, 1)
         )
-        return coef, intercept
+        return self._per_class(coef, by_class), self._per_class(intercept, by_class)
+
+    def local_gradient(self, X: ArrayLike, *, by_class: bool = False) -> Array:
+        """Return the derivative of `decision_function` by the features as they are given.
+
+        At a border it is the derivative of the region in which the row is predicted, at a
+        knot of pieces that on the side of larger values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        by_class : bool, default=False
+            As in `local_model`.
+
+        Returns
+        -------
+        slopes : ndarray of shape (n, n_features) or (n, c, n_features)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from loclin import SAPLClassifier
+        >>> from loclin.portable import describe
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = make_pipeline(StandardScaler(), SAPLClassifier(8, random_state=0))
+        >>> describe(model.fit(X, y)).local_gradient(X).shape
+        (150, 3, 4)
+        """
+        slopes = gradients(self.terms, self._rows(X), self._by_class)
+        return self._per_class(slopes, by_class)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON takes; `from_dict` gives the description back.
@@ -199,6 +234,10 @@ class Description:
             term.factor * self._by_class(scores_of(term, rows)) for term in self.terms
         )
         return np.asarray(sum(parts))
+
+    def _per_class(self, decisions: Array, by_class: bool) -> Array:
+        one_for_two = len(self.classes) == 2 and not self.multilabel
+        return of_both_classes(decisions) if by_class and one_for_two else decisions
 
     def _by_class(self, by_scorer: Array) -> Array:
         """Return decisions of what scorers say, on axis 1."""

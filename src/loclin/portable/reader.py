@@ -157,10 +157,21 @@ def gated(outputs: Array, into: str) -> Array:
 
 def nearest(coder: NearestAnchors, X: Array) -> Array:
     """Return the weights of the nearest anchors, (n, m)."""
+    places, _, weights = near_anchors(coder, X)
+    codes = np.zeros((len(X), len(coder.anchors)))
+    np.put_along_axis(codes, places, weights, axis=1)
+    return codes
+
+
+def near_anchors(coder: NearestAnchors, X: Array) -> tuple[Array, Array, Array]:
+    """Return the places of each row's k nearest anchors, (n, k), how far the row is from
+    them in each feature, (n, k, d), and their weights, (n, k).
+    """
     away = X[:, None] - np.asarray(coder.anchors, float)
     squares = np.einsum("nmd,nmd->nm", away, away)
     places = np.argsort(squares, axis=1, kind="stable")[:, : coder.n_neighbors]
     near = np.take_along_axis(squares, places, axis=1)
+    sides = np.take_along_axis(away, places[:, :, None], axis=1)
     if coder.by == "exp":
         weights = np.exp(-coder.parameter * (near - near[:, :1]))
     elif coder.by == "inverse":
@@ -168,27 +179,37 @@ def nearest(coder: NearestAnchors, X: Array) -> Array:
         ratio = np.where(on_anchor, 1.0, near[:, :1]) / np.where(near == 0, 1.0, near)
         weights = np.where(on_anchor, near == 0, np.sqrt(ratio))
     else:
-        sides = np.take_along_axis(away, places[:, :, None], axis=1)
-        products = sides @ sides.transpose(0, 2, 1)
-        trace = np.einsum("nkk->n", products)
-        ridge = coder.parameter * np.where(trace == 0, 1.0, trace)
-        products += ridge[:, None, None] * np.eye(places.shape[1])
+        products = ridged_products(sides, coder.parameter)
         weights = np.linalg.solve(products, np.ones((*places.shape, 1)))[:, :, 0]
-    codes = np.zeros_like(squares)
-    np.put_along_axis(codes, places, weights / weights.sum(axis=1, keepdims=True), axis=1)
-    return codes
+    return places, sides, weights / weights.sum(axis=1, keepdims=True)
+
+
+def ridged_products(sides: Array, parameter: float) -> Array:
+    """Return the matrices that weights which rebuild a row solve for, (n, k, k)."""
+    products = sides @ sides.transpose(0, 2, 1)
+    trace = np.einsum("nkk->n", products)
+    ridge = parameter * np.where(trace == 0, 1.0, trace)
+    products += ridge[:, None, None] * np.eye(sides.shape[1])
+    return products
 
 
 def along_paths(outputs: Array) -> Array:
     """Return the tanh of the nodes on each row's path, (n, m)."""
-    n, n_gates = len(outputs), outputs.shape[1] // 3
-    codes = np.zeros((n, outputs.shape[1] - n_gates))
-    node, rows = np.zeros(n, int), np.arange(n)
-    while True:
-        codes[rows, node] = np.tanh(outputs[rows, n_gates + node])
-        if not n_gates or (node >= n_gates).all():  # all leaves are as deep
-            return codes
-        node = 2 * node + np.where(outputs[rows, node] > 0, 1, 2)
+    n_gates, nodes = outputs.shape[1] // 3, paths_of(outputs)
+    codes = np.zeros((len(outputs), outputs.shape[1] - n_gates))
+    on_path = np.tanh(np.take_along_axis(outputs, n_gates + nodes, axis=1))
+    np.put_along_axis(codes, nodes, on_path, axis=1)
+    return codes
+
+
+def paths_of(outputs: Array) -> Array:
+    """Return the nodes on each row's path, from the root on, (n, depth + 1)."""
+    n_gates, rows = outputs.shape[1] // 3, np.arange(len(outputs))
+    path = [np.zeros(len(outputs), int)]
+    while 2 ** len(path) - 1 <= n_gates:  # all leaves are as deep
+        node = path[-1]
+        path.append(2 * node + np.where(outputs[rows, node] > 0, 1, 2))
+    return np.stack(path, axis=1)
 
 
 def leaves_at(coder: Leaves, X: Array) -> Array:
@@ -236,16 +257,46 @@ def local_models(term: Term, rows: Array) -> tuple[Array, Array]:
     intercept = (
         np.einsum("nsm,sm->ns", codes, np.asarray(term.intercept, float)) + term.bias
     )
-    of_all = np.zeros((len(X), s, rows.shape[1]))
     if term.coef is None:
-        return of_all, intercept
+        return np.zeros((len(X), s, rows.shape[1])), intercept
     coef = np.broadcast_to(np.asarray(term.coef, float), (s, *term.coef.shape[1:]))
-    found = np.einsum("nsm,smd->nsd", codes, coef)
-    found = found if term.scale is None else found / term.scale
+    return of_given_rows(term, np.einsum("nsm,smd->nsd", codes, coef), intercept, rows)
+
+
+def of_given_rows(
+    term: Term, coef: Array, intercept: Array, rows: Array
+) -> tuple[Array, Array]:
+    """Return linear functions of rows as the term sees them
+    as those of the rows given, each at its row.
+
+    Parameters
+    ----------
+    term : Term
+    coef : ndarray of shape (n, s, d)
+    intercept : ndarray of shape (n, s)
+    rows : ndarray of shape (n, n_features)
+
+    Returns
+    -------
+    coef : ndarray of shape (n, s, n_features)
+    intercept : ndarray of shape (n, s)
+    """
+    found = coef if term.scale is None else coef / term.scale
     intercept = intercept if term.centre is None else intercept - found @ term.centre
     columns = slice(None) if term.columns is None else term.columns
     if term.pieces is not None:
         found, added = without_pieces(found, rows[:, columns], term.pieces)
         intercept = intercept + added
+    of_all = np.zeros((*coef.shape[:2], rows.shape[1]))
     of_all[:, :, columns] = found
     return of_all, intercept
+
+
+def of_both_classes(decisions: Array) -> Array:
+    """Return what is said for the second of two classes,
+    (n, ...), as said for both, (n, 2, ...).
+
+    Half of it is for the second, and the opposite for the first: the difference stays.
+    """
+    half = decisions / 2
+    return np.stack([-half, half], axis=1)

@@ -227,7 +227,9 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         return self
 
     @snapshot
-    def local_model(self, X: ArrayLike) -> tuple[Floats, Floats]:
+    def local_model(
+        self, X: ArrayLike, *, by_class: bool = False
+    ) -> tuple[Floats, Floats]:
         """Return the linear model that acts at each row: the SVM of its neighbours.
 
         ``decision_function(X)`` equals ``einsum("nd,nd->n", coef, X) + intercept`` for
@@ -239,12 +241,16 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             A few rows: the result has n_samples * n_classes * n_features numbers.
+        by_class : bool, default=False
+            Whether two classes have a model each, as several have: half of the decision
+            for the second, the opposite for the first.
 
         Returns
         -------
         coef : ndarray of shape (n_samples, n_features) or (n_samples, n_classes, n_features)
         intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
+        check_flag("by_class", by_class)
         rows = self._validate_new(X)
         s, d = n_scorers(self.classes_), rows.shape[1]
         coef, intercept = np.empty((rows.shape[0], s, d)), np.empty((rows.shape[0], s))
@@ -257,8 +263,40 @@ class SVMKNNClassifier(Scored, BaseEstimator):
                 coef[row] = dual[at] @ (neighbors - neighbors[0])
                 intercept[row] = near.scores[at] - (rows[[row]] @ coef[row].T)[0]
         coef = self._features.back(self._decisions(within(rows.dtype, coef)), 1)
-        intercept = self._decisions(within(rows.dtype, intercept))
-        return coef, self._features.constants(intercept, coef)
+        constant = self._decisions(within(rows.dtype, intercept))
+        constant = self._features.constants(constant, coef)
+        return self._per_class(coef, by_class), self._per_class(constant, by_class)
+
+    @snapshot
+    def local_gradient(self, X: ArrayLike, *, by_class: bool = False) -> Floats:
+        """Return what a small change of each feature does to the scores of each row.
+
+        This is the derivative of `decision_function` by the features. As long as the
+        neighbours are the same, their SVM is, so these are the coefficients of
+        `local_model`. Where neighbours change, they are those of the neighbours that the
+        prediction takes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A few rows: the result has n_samples * n_classes * n_features numbers.
+        by_class : bool, default=False
+            As in `local_model`.
+
+        Returns
+        -------
+        slopes : ndarray of shape (n_samples, n_features) or \
+                (n_samples, n_classes, n_features)
+
+        Examples
+        --------
+        >>> from loclin import SVMKNNClassifier
+        >>> from loclin.datasets import make_sine
+        >>> X, y = make_sine(500, random_state=0)
+        >>> SVMKNNClassifier().fit(X, y).local_gradient(X[:3]).shape
+        (3, 2)
+        """
+        return self.local_model(X, by_class=by_class)[0]
 
     @snapshot
     def neighbors(self, X: ArrayLike) -> NDArray[np.intp]:
