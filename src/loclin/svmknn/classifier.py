@@ -252,19 +252,11 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         """
         check_flag("by_class", by_class)
         rows = self._validate_new(X)
-        s, d = n_scorers(self.classes_), rows.shape[1]
-        coef, intercept = np.empty((rows.shape[0], s, d)), np.empty((rows.shape[0], s))
-        for some, near in self._neighbourhoods(rows):
-            dual = near.duals[near.set_of]
-            for at, row in enumerate(range(some.start, some.stop)):
-                neighbors = self.X_[near.sets[near.set_of[at]]]
-                neighbors = neighbors.toarray() if is_sparse(neighbors) else neighbors
-                # dual variables sum to zero
-                coef[row] = dual[at] @ (neighbors - neighbors[0])
-                intercept[row] = near.scores[at] - (rows[[row]] @ coef[row].T)[0]
+        coef, scores, _ = self._models(rows)
+        at_rows = [(rows[[i]] @ of_row.T)[0] for i, of_row in enumerate(coef)]
+        intercept = within(rows.dtype, scores - np.stack(at_rows))
         coef = self._features.back(self._decisions(within(rows.dtype, coef)), 1)
-        constant = self._decisions(within(rows.dtype, intercept))
-        constant = self._features.constants(constant, coef)
+        constant = self._features.constants(self._decisions(intercept), coef)
         return self._per_class(coef, by_class), self._per_class(constant, by_class)
 
     @snapshot
@@ -273,7 +265,8 @@ class SVMKNNClassifier(Scored, BaseEstimator):
 
         This is the derivative of `decision_function` by the features. As long as the
         neighbours are the same, their SVM is, so these are the coefficients of
-        `local_model`. Where neighbours change, they are those of the neighbours that the
+        `local_model`. Only a class that no neighbour has differs: it follows the least
+        score. Where neighbours change, the derivative is that of those that the
         prediction takes.
 
         Parameters
@@ -296,7 +289,15 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         >>> SVMKNNClassifier().fit(X, y).local_gradient(X[:3]).shape
         (3, 2)
         """
-        return self.local_model(X, by_class=by_class)[0]
+        check_flag("by_class", by_class)
+        rows = self._validate_new(X)
+        coef, scores, absent = self._models(rows)
+        known = np.where(absent, np.inf, scores)
+        lowest = coef[np.arange(len(coef)), known.argmin(axis=1)]
+        lowest[known.min(axis=1) >= 0] = 0.0  # then it is 1 below 0
+        slopes = np.where(absent[:, :, None], lowest[:, None], coef)
+        slopes = self._features.back(self._decisions(within(rows.dtype, slopes)), 1)
+        return self._per_class(slopes, by_class)
 
     @snapshot
     def neighbors(self, X: ArrayLike) -> NDArray[np.intp]:
@@ -383,6 +384,26 @@ class SVMKNNClassifier(Scored, BaseEstimator):
                 some,
                 self._solved(rows[some], self._nearest(rows[some], self.n_neighbors_)),
             )
+
+    def _models(self, rows: Matrix) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Return coefficients of the SVMs at rows, (n, s, d),
+        their scores, and which classes no neighbour has, (n, s).
+        """
+        shape = rows.shape[0], n_scorers(self.classes_)
+        coef, scores = np.empty((*shape, rows.shape[1])), np.empty(shape)
+        absent = np.zeros(shape, bool)
+        for some, near in self._neighbourhoods(rows):
+            dual = near.duals[near.set_of]
+            scores[some] = near.scores
+            for at, row in enumerate(range(some.start, some.stop)):
+                places = near.sets[near.set_of[at]]
+                neighbors = self.X_[places]
+                neighbors = neighbors.toarray() if is_sparse(neighbors) else neighbors
+                # dual variables sum to zero
+                coef[row] = dual[at] @ (neighbors - neighbors[0])
+                if shape[1] > 1:
+                    absent[row] = ~np.isin(np.arange(shape[1]), self.y_[places])
+        return coef, scores, absent
 
     def _solved(self, rows: Matrix, nearest: NDArray[np.intp]) -> Neighbourhoods:
         """Solve the SVMs of these neighbours of the rows, and score the rows."""
