@@ -159,6 +159,17 @@ def test_a_class_that_no_neighbour_has_follows_the_least_score():
     hold_as_derivative(model.local_gradient(rows), model.decision_function, rows)
 
 
+def test_below_0_such_a_class_stays_where_it_is(monkeypatch):
+    model, X = fitted("svm-knn", 3)
+    coef, scores = np.ones((1, 3, 6)), np.array([[2.0, 3.0, -1.0]])
+    for lowest, expected in [(2.0, 0.0), (-2.0, 1.0)]:
+        scores[0, 0] = lowest
+        told = coef, scores, np.array([[False, False, True]])
+        monkeypatch.setattr(loclin.SVMKNNClassifier, "_models", lambda self, rows, told=told: told)
+        slopes = model.local_gradient(X[:1]) * model._features.scale
+        np.testing.assert_allclose(slopes[0, :, 0], [1.0, 1.0, expected])
+
+
 # Two classes and several.
 
 

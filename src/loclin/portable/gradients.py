@@ -234,7 +234,8 @@ def _moving_gates(coder: LinearGates, X: Array) -> tuple[Array, Back | None]:
 def _moving_anchors(coder: NearestAnchors, X: Array) -> tuple[Array, Back | None]:
     """Return codes of nearest anchors.
 
-    Weights by inverse distances have a cusp on an anchor: the mean of both sides counts.
+    Weights by inverse distances have a cusp on an anchor: the mean of both sides counts,
+    as all weight is on an anchor from which nothing is away.
     """
     places, sides, weights = near_anchors(coder, X)
     codes = np.zeros((len(X), len(coder.anchors)))
@@ -255,8 +256,7 @@ def _moving_anchors(coder: NearestAnchors, X: Array) -> tuple[Array, Back | None
             return (-2 * coder.parameter * shares * away) @ sides
         squares = np.einsum("nkd,nkd->nk", sides, sides)[:, None]
         by_square = shares * away / np.where(squares == 0, 1.0, squares)
-        on_anchor = (squares == 0).any(axis=2, keepdims=True)
-        return -np.where(on_anchor, 0.0, by_square) @ sides
+        return -by_square @ sides
 
     return codes, back
 
