@@ -38,6 +38,7 @@ from loclin.ensemble.members import (
     beside_pieces,
     fitted_alike,
     is_forest,
+    local_models_of,
     mean_scores,
     share_maps,
     terms_of,
@@ -491,14 +492,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
         """
         check_flag("by_class", by_class)
         rows = self._validate_new(X)
-        coef: Any = 0.0
-        intercept: Any = 0.0
-        for member, factor in self._factors():
-            of_member = member.local_model(rows)
-            coef = coef + rows.dtype.type(factor) * of_member[0]
-            intercept = intercept + rows.dtype.type(factor) * of_member[1]
+        coef, intercept = local_models_of(self._factors(), rows)
         coef = np.asarray(self._features.back(coef, 1))
-        intercept = self._features.constants(np.asarray(intercept), coef)
+        intercept = self._features.constants(intercept, coef)
         return self._per_class(coef, by_class), self._per_class(intercept, by_class)
 
     @property

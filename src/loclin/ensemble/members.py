@@ -211,6 +211,19 @@ def weights_of(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int) 
     return np.concatenate(codes, axis=2)
 
 
+def local_models_of(
+    factors: Iterable[tuple[Any, float]], rows: Any
+) -> tuple[Floats, Floats]:
+    """Return the sums of the members' local models times their factors."""
+    coef: Any = 0.0
+    intercept: Any = 0.0
+    for member, factor in factors:
+        of_member = member.local_model(rows)
+        coef = coef + rows.dtype.type(factor) * of_member[0]
+        intercept = intercept + rows.dtype.type(factor) * of_member[1]
+    return np.asarray(coef), np.asarray(intercept)
+
+
 def terms_of(
     factors: Iterable[tuple[Any, float]], features: FeatureMap
 ) -> tuple[Term, ...]:
