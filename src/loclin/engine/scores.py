@@ -287,6 +287,9 @@ def combine_models(codes: Any, coef: Floats, intercept: Floats) -> tuple[Floats,
     intercept : ndarray of shape (n, s)
     """
     if is_sparse(codes):
+        if not any(coef.strides) and not coef.flat[0]:  # of many leaves: constants
+            zeros = np.zeros((codes.shape[0], len(coef), coef.shape[2]), coef.dtype)
+            return zeros, codes @ intercept.T
         return np.stack(
             [codes @ of_scorer for of_scorer in coef], axis=1
         ), codes @ intercept.T
