@@ -197,7 +197,7 @@ def columns_of(model: Any, X: Any) -> tuple[PlainColumns | TableColumns, Any]:
         )
     if not hasattr(classifier, "local_model"):
         raise TypeError(
-            f"{type(classifier).__name__} has no method local_model: pass a classifier of loclin, "
+            f"{type(classifier).__name__} has no method local_model: pass a classifier that has, "
             "or a pipeline that ends in one."
         )
     if encoder is not None:

@@ -142,7 +142,8 @@ def _directions(row: Row) -> list[str]:
     left = f"\N{LEFTWARDS ARROW} for {class_text(row.against)}"
     right = f"for {class_text(row.favoured)} \N{RIGHTWARDS ARROW}"
     lines = _joined(left, f"| {right}")
-    return [*(lines if len(lines) == 1 else [right, left]), f"reference: {row.reference}"]
+    reference = shortened(printable(row.reference), 2 * _LONGEST)
+    return [*(lines if len(lines) == 1 else [right, left]), f"reference: {reference}"]
 
 
 def _joined(first: str, second: str) -> list[str]:

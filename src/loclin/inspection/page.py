@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -104,18 +105,22 @@ def _lines(row: Row, reference_values: list[Any] | None) -> list[dict[str, Any]]
 
 def _svg(row: Row, limits: tuple[float, float], number: int) -> str:
     """Return a row's picture as an element of the page."""
-    matplotlib = required("matplotlib", _INSTALL)
     style = required("matplotlib.style", _INSTALL)
     new_figure = required("matplotlib.figure", _INSTALL).Figure
     # letters are the browser's, and names of elements differ between the pictures of a page
     settings = {"svg.fonttype": "none", "svg.hashsalt": f"loclin {number}"}
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     written = io.StringIO()
-    with _ONE_AT_A_TIME, style.context("default"), matplotlib.rc_context(settings):
+    with (
+        _ONE_AT_A_TIME,
+        style.context(["default", settings]),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", "Glyph .* missing")
         figure = new_figure(figsize=(_WIDTH, height_of(row, _BARS)), layout="constrained")
         ax = figure.add_subplot()
         draw(ax, row, _BARS, {})
         ax.set_xlim(limits)
         ax.set_title("", loc="left")  # the page says it
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(written, format="svg", metadata=nothing)
     return "<svg" + written.getvalue().partition("<svg")[2]
