@@ -119,7 +119,10 @@ def test_parts_of_every_classifier_sum_to_its_scores(name, n_classes):
     np.testing.assert_array_equal(display.predicted, model.predict(rows))
     assert display.columns == ["x0", "x1", "x2", "x3"]
     coef, _ = model.local_model(rows)
-    if n_classes == 2:
+    if n_classes == 3:
+        _, second, best = np.sort(model.decision_function(rows), axis=1).T
+        np.testing.assert_allclose(display.scores, best - second, **EXACT)
+    else:
         sign = np.where(display.classes == model.classes_[1], 1, -1)[:, None]
         np.testing.assert_allclose(display.contributions, sign * coef * rows, **EXACT)
 
@@ -247,10 +250,10 @@ def test_bars_sum_to_the_score(display, max_columns):
 def test_a_picture_says_what_it_shows(display):
     one = LocalModelDisplay(
         [[0.5, -2.0, 0.25]], [0.75], [-0.5], values=[[31, "monthly", None]],
-        columns=["age", "plan", "$x^"], classes=["yes"], against=["no"], predicted=["no"],
+        columns=["age", "plan", "$x^$"], classes=["yes"], against=["no"], predicted=["no"],
         reference="the mean training row",
     ).plot()  # fmt: skip
-    assert ticks(one.ax_)[:3] == ["plan = monthly", "age = 31", "$x^ = missing"]
+    assert ticks(one.ax_)[:3] == ["plan = monthly", "age = 31", "$x^$ = missing"]
     assert one.ax_.get_title(loc="left") == 'row 0: predicted "no"\n' + (
         'score of "yes" against "no": \N{MINUS SIGN}0.50'
     )

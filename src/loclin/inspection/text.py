@@ -38,8 +38,8 @@ def printable(text: object) -> str:
 def shortened(text: str, most: int) -> str:
     """Return a text of so many characters at most; the middle is cut.
 
-    >>> shortened("a column with a long name", 15)
-    'a colum…ng name'
+    >>> shortened("a very long name", 9)
+    'a ve…name'
     """
     if len(text) <= most:
         return text
