@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from loclin.tables import TableEncoder
 from loclin.tables.kinds import frame_of
@@ -53,9 +54,10 @@ class PlainColumns:
     def __init__(self, scalers: Sequence[Any], classifier: Any, X: Any) -> None:
         self._scalers = scalers
         self._fitted = getattr([*scalers, classifier][0], "feature_names_in_", None)
-        n_columns = np.shape(X)[1] if np.ndim(X) == 2 or hasattr(X, "columns") else 0
+        if np.ndim(X) != 2:
+            raise ValueError("X must have rows and columns: pass X[:1], not X[0].")
         known = getattr(X, "columns", self._fitted)
-        names = [f"x{k}" for k in range(n_columns)] if known is None else known
+        names = [f"x{k}" for k in range(np.shape(X)[1])] if known is None else known
         self.names = [str(name) for name in names]
 
     def values(self, X: Any) -> NDArray[Any]:
@@ -198,8 +200,9 @@ def columns_of(model: Any, X: Any) -> tuple[PlainColumns | TableColumns, Any]:
     if not hasattr(classifier, "local_model"):
         raise TypeError(
             f"{type(classifier).__name__} has no method local_model: pass a classifier that has, "
-            "or a pipeline that ends in one."
+            "or a pipeline that ends in one; of a search, its best_estimator_."
         )
+    check_is_fitted(classifier)
     if encoder is not None:
         return TableColumns(encoder, before), classifier
     return PlainColumns(before, classifier, X), classifier
