@@ -29,14 +29,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     What becomes of a column depends on its kind:
 
-    - A number stays as it is; gaps get the median, and a column that says so.
-    - A flag (true or false) becomes 0 or 1.
+    - A number stays as it is; gaps get the median, and a column that says so. It may be written:
+      "1,234.5", "1.234,5", "5%" (0.05), "12 €".
+    - A flag (true or false, yes or no) becomes 0 or 1.
     - A category becomes a column of 0 and 1 for each value; rare values share one, and so do
       values that are new. Where values are many, their mean target stands beside them, learned
       by cross-fitting.
     - A date becomes days, and where it tells more, month, weekday and hour.
     - A text becomes the first components of its words (TF-IDF, truncated SVD).
     - What numbers or names the rows is left out; `notes_` says so.
+
+    Marks of missing values, such as "?" and "N/A", are gaps in numbers, dates and flags. In a category
+    they are values. What a column is, and how its numbers and dates are written, is learned from all
+    training rows and kept, so that a table means the same in parts.
 
     Parameters
     ----------
@@ -57,7 +62,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     kinds_ : dict
         Kinds of all columns, by name.
     notes_ : list of str
-        What was left out, and why.
+        What was left out, and why; and how columns were read whose values can be read in several
+        ways.
     origins_ : list of str
         The table's column behind each feature.
     means_ : ndarray of shape (n_features,)
@@ -142,12 +148,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.n_features_in_ = frame.shape[1]
         self.feature_names_in_ = np.array(frame.columns, dtype=object)
         self.kinds_: dict[str, str] = {}
-        self.notes_: list[str] = []
         self._columns: dict[str, Any] = {}
         blocks: list[NDArray[np.float64]] = []
+        notes: dict[str, list[str]] = {}
         problems: list[str] = []
         for name, column in frame.items():
-            self._fit_column(str(name), Cells(column), y, blocks, problems)
+            self._fit_column(str(name), Cells(column), y, blocks, notes, problems)
+        self.notes_ = [_note(*note) for note in notes.items()]
         if problems:
             raise ValueError(" ".join(problems))
         if not blocks:
@@ -255,6 +262,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         cells: Cells,
         y: Any,
         blocks: list[NDArray[np.float64]],
+        notes: dict[str, list[str]],
         problems: list[str],
     ) -> None:
         """Note what a column is, and add the features of its rows, or what is wrong."""
@@ -274,10 +282,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     f"kinds[{name!r}]={kind!r}, but none of its values is a {kind}."
                 )
         self.kinds_[name] = kind
-        if kind == "leave out":
-            self.notes_.append(f"{name!r} is left out: {reason}")
-        elif reason:
-            self.notes_.append(f"{name!r} is read as a {kind}: {reason}")
+        if reason:
+            how = "left out" if kind == "leave out" else f"read as a {kind}"
+            notes.setdefault(f"is {how}: {reason}", []).append(repr(name))
         if found is not None:
             self._columns[name], block = found
             blocks.append(block)
@@ -303,6 +310,12 @@ def _twice(frame: DataFrame) -> list[str]:
     if frame.columns.is_unique:
         return []
     return sorted(name for name, count in Counter(frame.columns).items() if count > 1)
+
+
+def _note(what: str, names: list[str]) -> str:
+    """Return what is said of a column, and of which others it is true."""
+    others = f" (likewise {_few(names[1:])})" if len(names) > 1 else ""
+    return f"{names[0]} {what}{others}"
 
 
 def _few(names: list[str], between: str = ", ") -> str:

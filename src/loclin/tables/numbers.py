@@ -25,7 +25,7 @@ MARKS = frozenset([
 _BLANKS = " \u00a0\u2009\u202f'\u2019"
 _MONEY = (
     r"(?:US|CA|AU|NZ|HK|R|A|C|S)?\$|[€£¥₹₽₩₺₫₴₪₿₦₱]|Fr\.|zł|kr\.?|Kč|Ft|лв|"
-    r"USD|EUR|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|HUF|RUB|TRY|BRL|AUD|CAD|NZD|ZAR|MXN"
+    r"USD|EUR|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|HUF|RUB|TRY|BRL|AUD|CAD|NZD|MXN"
 )
 _WRITTEN = re.compile(
     rf"([-+\u2212]?)\s*({_MONEY})?\s*([-+\u2212]?)([.,]?\d[\d.,{_BLANKS}]*)(e[-+]?\d+)?\s*"
