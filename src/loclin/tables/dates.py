@@ -141,7 +141,7 @@ def read(texts: NDArray[Any], order: str) -> NDArray[np.float64]:
 
 def _seconds(written: list[str]) -> NDArray[np.float64]:
     pd = pandas()
-    series = pd.Series(written, dtype=object).replace("", None)
+    series = pd.Series([text or None for text in written], dtype=object)
     return stamps(pd.to_datetime(series, errors="coerce", format="ISO8601", utc=True))
 
 

@@ -39,9 +39,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     - A text becomes the first components of its words (TF-IDF, truncated SVD).
     - What numbers or names the rows is left out; `notes_` says so.
 
-    Marks of missing values, such as "?" and "N/A", are gaps in numbers, dates and flags. In a category
-    they are values. What a column is, and how its numbers and dates are written, is learned from all
-    training rows and kept, so that a table means the same in parts.
+    Marks of missing values, such as "?" and "N/A", are gaps in numbers, dates and flags. In a
+    category they are values. What a column is, and how its numbers and dates are written, is
+    learned from all training rows and kept, so that a table means the same in parts.
 
     Parameters
     ----------
