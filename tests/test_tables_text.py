@@ -189,7 +189,17 @@ def test_few_values_of_another_kind_are_missing():
     assert kind == "number"
     assert np.isnan(found[0])
     assert "1 of its values are no number, such as 'a lot', and count as missing" in reason
-    assert told("a lot", "some", *values[2:])[0] == "leave out"
+    assert told("a lot", "some", "few", *values[3:])[0] == "leave out"
+    # one word for all that is missing, of another language
+    kind, reason, found = told("k.A.", *values[:22])
+    assert kind == "number"
+    assert "2 of its values are no number, such as 'k.A.'" in reason
+    encoder = TableEncoder().fit(pd.DataFrame({"x": column("k.A.", *values[:22])}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.transform(pd.DataFrame({"x": ["k.A.", "1.5"]}))
+    with pytest.warns(UserWarning, match="1 of 2 values are no number"):
+        encoder.transform(pd.DataFrame({"x": ["k.A.", "keine"]}))
 
 
 def test_objects():

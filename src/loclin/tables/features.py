@@ -17,7 +17,7 @@ from sklearn.preprocessing import TargetEncoder
 from loclin.engine.warned import warn
 from loclin.tables.cells import Cells, pandas
 from loclin.tables.dates import PARTS
-from loclin.tables.kinds import MISSING, OTHER, Unreadable, values_of
+from loclin.tables.kinds import MISSING, OTHER, Unreadable, unread_words, values_of
 
 _LONG = 60.0  # days, from which on months tell something
 _MOST_WORDS = 5000
@@ -39,6 +39,8 @@ class Numeric(NamedTuple):
         Whether a column of 0 and 1 says where there was none.
     parts : tuple of str
         Of dates, those that are features: "month", "weekday", "hour".
+    words : tuple of str
+        Texts among the training rows that count as missing.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Numeric(NamedTuple):
     fill: float
     had_gaps: bool
     parts: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
     def names(self) -> list[str]:
         """Return the names of the features."""
@@ -55,7 +58,7 @@ class Numeric(NamedTuple):
 
     def features(self, cells: Cells) -> Block:
         """Return the features of rows; warn of values of another kind."""
-        values, n_unread = values_of(self.kind, cells, self.style)
+        values, n_unread = values_of(self.kind, cells, self.style, self.words)
         if n_unread:
             warn(
                 f"column {self.name!r}: {n_unread} of {len(values)} values are no {self.kind}, "
@@ -162,7 +165,7 @@ def fit_numeric(
     name: str, kind: str, style: str, cells: Cells
 ) -> tuple[Numeric, Block] | None:
     """Return what is known of a column of numbers, flags or dates; None where it has none."""
-    values, _ = values_of(kind, cells, style)
+    values, n_unread = values_of(kind, cells, style)
     gaps = np.isnan(values)
     known = values[~gaps]
     if not len(known):
@@ -174,7 +177,9 @@ def fit_numeric(
         parts = (*parts, "weekday")
         if (known % 1).any():
             parts = (*parts, "hour")
-    fitted = Numeric(name, kind, style, float(np.median(known)), bool(gaps.any()), parts)
+    words = unread_words(kind, cells, style) if n_unread and cells.form == "texts" else ()
+    fill = float(np.median(known))
+    fitted = Numeric(name, kind, style, fill, bool(gaps.any()), parts, words)
     return fitted, fitted.filled(values)
 
 

@@ -21,8 +21,10 @@ _IS_ID = re.compile(
 _WORDS = 4  # of a text on average; names and categories have fewer
 _DISTINCT_TEXTS = 0.3  # share of different values from which words make a text
 _FEWEST_IDS = 20  # different values that make a column of strings one of names
+_MOST_WORDS = 100  # that count as missing, of a column
 _LOOKED_AT = 1000  # values, to see whether strings are texts
 _MOSTLY = 0.95  # share of rows that makes a column one of numbers or dates
+_HALF, _FEW_WORDS = 0.5, 2  # the same, where so few words are none: "k.A.", "n.v.t."
 _LARGE = 2.0**53  # whole numbers beyond it have no exact float
 _CODE = 3  # digits of numbers with zeros before them that are codes
 _FLAGS = {"true": 1.0, "yes": 1.0, "y": 1.0, "t": 1.0, "1": 1.0,
@@ -157,7 +159,9 @@ def _of_written(
         values = READERS[kind](real, style)
         is_read = ~np.isnan(values)
         share = rows[is_read].sum() / rows.sum()
-        if not is_read.all() and (share < _MOSTLY or is_read.sum() < _FEWEST_IDS):
+        n_words = int((~is_read).sum())
+        enough = share >= (_MOSTLY if n_words > _FEW_WORDS else _HALF)
+        if n_words and not (enough and is_read.sum() >= _FEWEST_IDS):
             continue
         notes = [note, _said_missing(texts[marks])]
         if not is_read.all():
@@ -208,7 +212,9 @@ def _flags(texts: NDArray[Any], style: str) -> NDArray[np.float64]:
 READERS: Any = {"number": numbers.read, "date": dates.read, "flag": _flags}
 
 
-def values_of(kind: str, cells: Cells, style: str) -> tuple[NDArray[np.float64], int]:
+def values_of(
+    kind: str, cells: Cells, style: str, words: tuple[str, ...] = ()
+) -> tuple[NDArray[np.float64], int]:
     """Return a column as numbers, days or flags, NaN where there is none or an infinity.
 
     Parameters
@@ -217,6 +223,8 @@ def values_of(kind: str, cells: Cells, style: str) -> tuple[NDArray[np.float64],
         "number", "date" or "flag".
     cells : Cells
     style : str
+    words : tuple of str
+        Further marks of missing values.
 
     Returns
     -------
@@ -236,16 +244,18 @@ def values_of(kind: str, cells: Cells, style: str) -> tuple[NDArray[np.float64],
             wrong.sum()
         )
     if kind == "number" and style == "." and cells.form == "texts" and not cells.declared:
-        return _numbers_of(cells, style)
+        return _numbers_of(cells, style, words)
     texts, places = cells.distinct
     values = np.asarray(READERS[kind](texts, style), np.float64)
     values[np.isinf(values)] = np.nan
-    odd = np.isnan(values) & ~_are_marks(texts)
+    odd = np.isnan(values) & ~_are_marks(texts, words)
     n_unread = int(np.append(odd, False)[places].sum()) if odd.any() else 0
     return np.append(values, np.nan)[places], n_unread
 
 
-def _numbers_of(cells: Cells, style: str) -> tuple[NDArray[np.float64], int]:
+def _numbers_of(
+    cells: Cells, style: str, words: tuple[str, ...]
+) -> tuple[NDArray[np.float64], int]:
     """Return numbers of texts that computers write, for the most part."""
     values = cells.parsed.astype(np.float64)
     values[np.isinf(values)] = np.nan
@@ -257,9 +267,16 @@ def _numbers_of(cells: Cells, style: str) -> tuple[NDArray[np.float64], int]:
     found = numbers.read(texts, style)
     found[np.isinf(found)] = np.nan
     values[left] = np.append(found, np.nan)[places]
-    odd = np.append(np.isnan(found) & ~_are_marks(texts), False)
+    odd = np.append(np.isnan(found) & ~_are_marks(texts, words), False)
     return values, int(odd[places].sum())
 
 
-def _are_marks(texts: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.array([text.lower() in MARKS for text in texts], bool)
+def _are_marks(texts: NDArray[Any], words: tuple[str, ...]) -> NDArray[np.bool_]:
+    return np.array([text.lower() in MARKS or text in words for text in texts], bool)
+
+
+def unread_words(kind: str, cells: Cells, style: str) -> tuple[str, ...]:
+    """Return texts that are none of the kind, nor a mark of missing values: some of them."""
+    texts = cells.distinct[0]
+    odd = ~np.isfinite(READERS[kind](texts, style)) & ~_are_marks(texts, ())
+    return tuple(texts[odd][:_MOST_WORDS])
