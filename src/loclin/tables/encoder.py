@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _MOST_SHOWN = 10  # names in a message
+
+
+class _Learned(NamedTuple):
+    """What columns say while they are learned: features, notes with their columns, problems."""
+
+    blocks: list[NDArray[np.float64]]
+    notes: dict[str, list[str]]
+    problems: list[str]
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -73,6 +81,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     -----
     Fit it inside a pipeline, as below: then a cross-validation learns medians, categories and
     words anew in each fold, and nothing leaks.
+
+    Features are in the units of the table. Most classifiers of loclin scale them inside;
+    `USSVMClassifier` does not, nor do others' linear models. Put a scaler between, as in
+    ``make_pipeline(TableEncoder(), StandardScaler(), USSVMClassifier())``; `contributions` explains
+    that, too.
 
     Examples
     --------
@@ -149,22 +162,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.feature_names_in_ = np.array(frame.columns, dtype=object)
         self.kinds_: dict[str, str] = {}
         self._columns: dict[str, Any] = {}
-        blocks: list[NDArray[np.float64]] = []
-        notes: dict[str, list[str]] = {}
-        problems: list[str] = []
+        learned = _Learned([], {}, [])
+        wanted = {str(name): kind for name, kind in (self.kinds or {}).items()}
         for name, column in frame.items():
-            self._fit_column(str(name), Cells(column), y, blocks, notes, problems)
-        self.notes_ = [_note(*note) for note in notes.items()]
-        if problems:
-            raise ValueError(" ".join(problems))
-        if not blocks:
-            raise ValueError(
-                f"No column is left to learn from: {_few(self.notes_, '; ')}."
-            )
+            self._fit_column(str(name), Cells(column), wanted.get(str(name)), y, learned)
+        self.notes_ = [_note(*note) for note in learned.notes.items()]
+        if learned.problems:
+            raise ValueError(" ".join(learned.problems))
+        if not learned.blocks:
+            why = f": {_few(self.notes_, '; ')}" if self.notes_ else ""
+            raise ValueError(f"No column is left to learn from{why}.")
         of_columns = {name: one.names() for name, one in self._columns.items()}
         self._names = [name for names in of_columns.values() for name in names]
         self.origins_ = [name for name, names in of_columns.items() for _ in names]
-        features = np.hstack(blocks)
+        features = np.hstack(learned.blocks)
         self.means_ = features.mean(axis=0)
         return features
 
@@ -243,7 +254,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 check_option(f"kinds[{name!r}]", kind, set(KINDS))
             except ValueError as error:
                 problems.append(str(error))
-        unknown = [repr(name) for name in self.kinds or {} if name not in frame.columns]
+        unknown = [
+            repr(name) for name in self.kinds or {} if str(name) not in frame.columns
+        ]
         if unknown:
             problems.append(
                 f"kinds names {_few(unknown)}, which are no columns of the table."
@@ -257,16 +270,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(" ".join(problems))
 
     def _fit_column(
-        self,
-        name: str,
-        cells: Cells,
-        y: Any,
-        blocks: list[NDArray[np.float64]],
-        notes: dict[str, list[str]],
-        problems: list[str],
+        self, name: str, cells: Cells, wanted: str | None, y: Any, learned: _Learned
     ) -> None:
         """Note what a column is, and add the features of its rows, or what is wrong."""
-        kind, reason, style = self._decision(name, cells)
+        kind, reason, style = self._decision(name, cells, wanted)
         found: Any = None
         if kind == "category":
             options = self.max_categories, self.min_frequency, self.random_state
@@ -278,21 +285,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         elif kind != "leave out":
             found = fit_numeric(name, kind, style, cells)
             if found is None:
-                problems.append(
+                learned.problems.append(
                     f"kinds[{name!r}]={kind!r}, but none of its values is a {kind}."
                 )
         self.kinds_[name] = kind
         if reason:
             how = "left out" if kind == "leave out" else f"read as a {kind}"
-            notes.setdefault(f"is {how}: {reason}", []).append(repr(name))
+            learned.notes.setdefault(f"is {how}: {reason}", []).append(repr(name))
         if found is not None:
             self._columns[name], block = found
-            blocks.append(block)
+            learned.blocks.append(block)
 
-    def _decision(self, name: str, cells: Cells) -> Decision:
-        """Return what a column is: as the user says, else by its values."""
+    def _decision(self, name: str, cells: Cells, wanted: str | None) -> Decision:
+        """Return what a column is: as the user wants, else by its values."""
         found = kind_of(name, cells)
-        kind = (self.kinds or {}).get(name, found.kind)
+        kind = wanted or found.kind
         if kind == found.kind:
             return found
         if kind == "leave out":

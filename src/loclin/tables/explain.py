@@ -24,7 +24,8 @@ def contributions(model: Pipeline, X: Any, *, reference: Any = None) -> DataFram
     """Explain scores in the table's own columns.
 
     A row's score is that of a reference at the row's own linear model, in the column
-    "reference", plus what each column adds for being other than in the reference.
+    "reference", plus what each column adds for being other than in the reference. Of a forest all
+    is in the reference, as its local models are constants.
 
     Parameters
     ----------
@@ -118,7 +119,9 @@ def _added(
     """Return what each column adds, and at the end the score of the reference."""
     rows, reference = np.asarray(features, np.float64), np.asarray(at, np.float64)[0]
     names = list(dict.fromkeys(origins))
-    groups = np.array([[origin == name for name in names] for origin in origins], float)
+    place = {name: k for k, name in enumerate(names)}
+    groups = np.zeros((len(origins), len(names)))
+    groups[np.arange(len(origins)), [place[origin] for origin in origins]] = 1.0
     by_class = (coef[:, None, :] if coef.ndim == 2 else coef).astype(np.float64)
     away = ((rows - reference)[:, None, :] * by_class) @ groups
     at_reference = np.asarray(constant).reshape(len(rows), -1) + by_class @ reference
