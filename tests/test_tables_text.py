@@ -13,7 +13,7 @@ pd = pytest.importorskip("pandas", reason="needs the extra [tables]")
 
 from loclin.tables.cells import Cells  # noqa: E402
 from loclin.tables.kinds import kind_of, values_of  # noqa: E402
-from loclin.tables.numbers import MARKS  # noqa: E402
+from loclin.tables.numbers import MARKS, read  # noqa: E402
 
 N = 24
 NAN = float("nan")
@@ -293,3 +293,22 @@ def test_notes_that_many_columns_share_are_one():
     assert notes == [
         f"'q0' is read as a number: 'NA' counts as missing (likewise {others}, and 9 more)"
     ]
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_many_numbers_are_read_as_one_is(decimal):
+    """Many texts are read in bulk, few one by one: a part of a table means the same."""
+    rng = np.random.default_rng(0)
+    values = 10.0 ** rng.uniform(-2, 7, 600) * rng.choice([-1, 1], 600)
+    point = [f"{value:,.{k % 4}f}" for k, value in enumerate(values)]
+    comma = [text.translate(str.maketrans(",.", ".,")) for text in point]
+    plain = [f"{value:.{k % 4}f}" for k, value in enumerate(values)]
+    odd = ["1.2.3", "1,2,3", "5%", "$5", "x", "1,234\n5", "0,123", "0.123", "1,234", "1.234", "."]
+    texts = np.array([*point, *comma, *plain, *odd], object)
+    found = read(texts, decimal)
+    np.testing.assert_allclose(
+        found, [read(texts[k : k + 1], decimal)[0] for k in range(len(texts))]
+    )
+    own = point if decimal == "." else comma
+    exact = np.array([np.round(value, k % 4) for k, value in enumerate(values)])
+    np.testing.assert_allclose(read(np.array(own, object), decimal), exact, atol=1e-9)

@@ -60,12 +60,15 @@ class Cells:
         Whether its type says that it is a category.
     what : str
         Of "others", the type of the values.
+    read : dict
+        What the different texts were read as: by kind and style.
     """
 
     def __init__(self, column: Series) -> None:
         pd = pandas()
         types, dtype = pd.api.types, column.dtype
         self.declared, self.what = isinstance(dtype, pd.CategoricalDtype), ""
+        self.read: dict[tuple[str, str], NDArray[np.float64]] = {}
         if isinstance(dtype, pd.SparseDtype):
             column = pd.Series(np.asarray(column))
             dtype = column.dtype

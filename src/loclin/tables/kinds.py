@@ -156,7 +156,7 @@ def _of_written(
         style, note = style_of(kind, real)
         if not style:
             continue
-        values = READERS[kind](real, style)
+        values = _read(kind, cells, style)[~marks]
         is_read = ~np.isnan(values)
         share = rows[is_read].sum() / rows.sum()
         n_words = int((~is_read).sum())
@@ -212,6 +212,13 @@ def _flags(texts: NDArray[Any], style: str) -> NDArray[np.float64]:
 READERS: Any = {"number": numbers.read, "date": dates.read, "flag": _flags}
 
 
+def _read(kind: str, cells: Cells, style: str) -> NDArray[np.float64]:
+    """Return what the different texts of a column say, once."""
+    if (kind, style) not in cells.read:
+        cells.read[kind, style] = READERS[kind](cells.distinct[0], style)
+    return cells.read[kind, style]
+
+
 def values_of(
     kind: str, cells: Cells, style: str, words: tuple[str, ...] = ()
 ) -> tuple[NDArray[np.float64], int]:
@@ -243,11 +250,12 @@ def values_of(
         return np.where(wrong, np.nan, values) if wrong.any() else values, int(
             wrong.sum()
         )
-    if kind == "number" and style == "." and cells.form == "texts" and not cells.declared:
+    is_plain = kind == "number" and style == "." and (kind, style) not in cells.read
+    if is_plain and cells.form == "texts" and not cells.declared:
         return _numbers_of(cells, style, words)
     texts, places = cells.distinct
-    values = np.asarray(READERS[kind](texts, style), np.float64)
-    values[np.isinf(values)] = np.nan
+    values = _read(kind, cells, style)
+    values = np.where(np.isinf(values), np.nan, values)
     odd = np.isnan(values) & ~_are_marks(texts, words)
     n_unread = int(np.append(odd, False)[places].sum()) if odd.any() else 0
     return np.append(values, np.nan)[places], n_unread
@@ -278,5 +286,5 @@ def _are_marks(texts: NDArray[Any], words: tuple[str, ...]) -> NDArray[np.bool_]
 def unread_words(kind: str, cells: Cells, style: str) -> tuple[str, ...]:
     """Return texts that are none of the kind, nor a mark of missing values: some of them."""
     texts = cells.distinct[0]
-    odd = ~np.isfinite(READERS[kind](texts, style)) & ~_are_marks(texts, ())
+    odd = ~np.isfinite(_read(kind, cells, style)) & ~_are_marks(texts, ())
     return tuple(texts[odd][:_MOST_WORDS])

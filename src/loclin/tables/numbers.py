@@ -33,6 +33,12 @@ _WRITTEN = re.compile(
     re.IGNORECASE,
 )
 _BY_BLANKS = re.compile(rf"[1-9]\d{{0,2}}(?:[{_BLANKS}]\d{{3}})+(?:[.,]\d*)?")
+_GROUPED = {
+    ".": re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?"),
+    ",": re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?"),
+}
+_MANY = 100  # texts that are looked at in bulk
+_MOST_LOOKED_AT = 20_000  # different texts of a column that say what its marks mean
 _POINT = re.compile(r"(?:[1-9]\d{0,2}(?:,\d{2,3})*,\d{3}|\d*)(?:\.\d*)?")
 _COMMA = re.compile(r"(?:[1-9]\d{0,2}(?:\.\d{3})+|\d*)(?:,\d*)?")
 
@@ -94,19 +100,26 @@ def read(texts: NDArray[Any], decimal: str) -> NDArray[np.float64]:
     decimal : str
         "." or ",": the mark of decimals where a text does not tell.
     """
-    if decimal == "," and len(texts):
-        # most have one comma; where there is a point, too, a closer look is needed
-        joined = "\n".join(texts)
-        swapped = np.array(joined.replace(".", ";").replace(",", ".").split("\n"), object)
-        values = (
-            parsed(swapped) if len(swapped) == len(texts) else np.full(len(texts), np.nan)
-        )
-    else:
-        values = parsed(texts)
-    values = values.astype(np.float64)
-    for place in np.flatnonzero(np.isnan(values)):
+    values = _swapped(texts) if decimal == "," else parsed(texts).astype(np.float64)
+    odd = np.flatnonzero(np.isnan(values))
+    if len(odd) > _MANY:  # the commonest form by itself: a loop over texts is slow
+        grouped = _GROUPED[decimal].fullmatch
+        odd = odd[[grouped(text) is not None for text in texts[odd]]]
+        thousands = "," if decimal == "." else "."
+        joined = "\n".join(texts[odd]).replace(thousands, "").replace(",", ".")
+        values[odd] = parsed(np.array(joined.split("\n"), object)) if len(odd) else 0.0
+        odd = np.flatnonzero(np.isnan(values))
+    for place in odd:
         values[place] = read_one(texts[place], decimal)[0]
     return values
+
+
+def _swapped(texts: NDArray[Any]) -> NDArray[np.float64]:
+    """Return numbers whose only mark is a decimal comma, NaN of others."""
+    swapped = "\n".join(texts).replace(".", ";").replace(",", ".").split("\n")
+    if len(swapped) != len(texts):  # there are line ends in them
+        return np.full(len(texts), np.nan)
+    return parsed(np.array(swapped, object)).astype(np.float64)
 
 
 def decimal_of(texts: NDArray[Any]) -> tuple[str, str]:
@@ -121,6 +134,7 @@ def decimal_of(texts: NDArray[Any]) -> tuple[str, str]:
     if not odd.any():
         return ".", ""
     marked = texts[odd | np.array(["." in text for text in texts])]
+    marked = marked[:: -(-len(marked) // _MOST_LOOKED_AT)]
     found = [(text, *read_one(text, ".")) for text in marked]
     kinds = [(text, kind) for text, value, kind in found if value == value]
     commas = sum("comma" in kind for _, kind in kinds)
