@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -15,7 +16,7 @@ import numpy as np
 
 from loclin.cli._arrays import is_table
 from loclin.cli._data import features
-from loclin.cli._errors import InputError
+from loclin.cli._errors import InputError, listed
 from loclin.cli._fit import figures_line
 from loclin.cli._outputs import check_outputs, replace_file
 from loclin.cli._saved import About, encoder_of, load_model
@@ -48,13 +49,27 @@ def predict_rows(
         raise InputError(
             f"{about.model} in {file} has no probabilities; leave out --proba"
         )
+    found: Counter[tuple[str, str]] = Counter()
+    extra: list[str] = []
+    encoder = encoder_of(model)
     with _opened(out) as to:
         for number, rows in enumerate(_parts(model, about, data, header, max_gb)):
-            table = _predicted(model, about, rows, proba)
+            if encoder is None:
+                table = _predicted(model, about, rows, proba)
+            else:
+                extra = [name for name in rows.columns if name not in encoder.kinds_]
+                features, notes = encoder.transform_and_note(rows)
+                found.update(notes)
+                table = _predicted(model[1:], about, features, proba)
             if as_json:
                 to.write(table.to_json(orient="records", lines=True, force_ascii=False))
             else:
                 table.to_csv(to, index=False, header=number == 0, lineterminator="\n")
+    others = [name for name in extra if name != about.target]
+    if others:
+        say(f"note: columns {listed(others)} are not used", error=True)
+    for (name, what), count in found.items():
+        say(f"note: column '{name}': {count:,} {what}", error=True)
 
 
 @contextmanager
@@ -66,9 +81,10 @@ def _opened(out: Path) -> Iterator[TextIO]:
         with open(out, "w", encoding="utf-8") as device:
             yield device
     else:
-        with replaced(out) as file, TextIOWrapper(file, "utf-8", newline="") as text:
+        with replaced(out) as file:
+            text = TextIOWrapper(file, "utf-8", newline="")
             yield text
-            text.detach()
+            text.detach()  # the file is not this function's to close
 
 
 def _parts(

@@ -13,7 +13,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.tables import TableEncoder
-from loclin.tables.kinds import frame_of
+from loclin.tables.cells import frame_of
 
 # They change each column by itself, so that a feature stays one column's.
 _SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)

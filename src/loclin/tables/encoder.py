@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import check_number, check_option
 from loclin.tables.cells import Cells, frame_of
 from loclin.tables.features import fit_category, fit_numeric, fit_text
-from loclin.tables.kinds import KINDS, Decision, kind_of, style_of
+from loclin.tables.kinds import KINDS, Decision, Unreadable, kind_of, style_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -196,6 +197,28 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ValueError
             If columns are missing.
         """
+        features, found = self.transform_and_note(X)
+        for (name, what), count in found.items():
+            if what.startswith("values are no "):
+                warn(f"column {name!r}: {count} of {len(features)} {what}.", Unreadable)
+        return features
+
+    def transform_and_note(
+        self, X: Any
+    ) -> tuple[NDArray[np.float64], Counter[tuple[str, str]]]:
+        """Return the features of rows, and where they are not like the training rows.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n_samples, n_columns)
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_features)
+        found : Counter
+            How many rows, by column and by what was found there: values that are new, gaps
+            where the training rows had none, values of another kind.
+        """
         check_is_fitted(self)
         frame = frame_of(X)
         columns = dict(frame.items())
@@ -208,11 +231,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         twice = [name for name in _twice(frame) if name in self._columns]
         if twice:
             raise ValueError(_TWICE.format(_few(list(map(repr, twice)))))
+        found: Counter[tuple[str, str]] = Counter()
         if not len(frame):
-            return np.empty((0, len(self._names)))
-        return np.hstack(
-            [one.features(Cells(columns[name])) for name, one in self._columns.items()]
-        )
+            return np.empty((0, len(self._names))), found
+        blocks = [
+            one.features(Cells(columns[name]), found)
+            for name, one in self._columns.items()
+        ]
+        return np.hstack(blocks), +found
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the features.

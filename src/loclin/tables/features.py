@@ -5,6 +5,7 @@ Each has `features`, which returns those of a column of new rows, and the names 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +15,20 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import TargetEncoder
 
-from loclin.engine.warned import warn
 from loclin.tables.cells import Cells, pandas
 from loclin.tables.dates import PARTS
-from loclin.tables.kinds import MISSING, OTHER, Unreadable, unread_words, values_of
+from loclin.tables.kinds import MISSING, OTHER, unread_words, values_of
 
 _LONG = 60.0  # days, from which on months tell something
 _MOST_WORDS = 5000
 _FOLDS = 5
 
+UNREAD = "values are no {}, or infinite, and count as missing"
+NEW_GAPS = "gaps get the median; the training rows had none"
+NEW_VALUES = "values are new and count as rare"
+
 Block = NDArray[np.float64]
+Found = Counter[tuple[str, str]]  # rows, by column and what was found there
 
 
 class Numeric(NamedTuple):
@@ -56,15 +61,12 @@ class Numeric(NamedTuple):
         parts = [f"{self.name} {part}" for part in self.parts]
         return [self.name, *parts, *([f"{self.name} {MISSING}"] if self.had_gaps else [])]
 
-    def features(self, cells: Cells) -> Block:
-        """Return the features of rows; warn of values of another kind."""
+    def features(self, cells: Cells, found: Found) -> Block:
+        """Return the features of rows; count values of another kind, and gaps that are new."""
         values, n_unread = values_of(self.kind, cells, self.style, self.words)
-        if n_unread:
-            warn(
-                f"column {self.name!r}: {n_unread} of {len(values)} values are no {self.kind}, "
-                "or infinite, and count as missing.",
-                Unreadable,
-            )
+        found[self.name, UNREAD.format(self.kind)] += n_unread
+        if not self.had_gaps:
+            found[self.name, NEW_GAPS] += int(np.isnan(values).sum()) - n_unread
         return self.filled(values)
 
     def filled(self, values: Block) -> Block:
@@ -105,9 +107,10 @@ class Category(NamedTuple):
         means = [f"{self.name}, mean target {k}" for k in range(self.means.shape[1])]
         return [*(f"{self.name} = {value}" for value in self.shown), *means]
 
-    def features(self, cells: Cells) -> Block:
-        """Return the features of rows."""
+    def features(self, cells: Cells, found: Found) -> Block:
+        """Return the features of rows; count values that are new."""
         codes = self.codes(cells)
+        found[self.name, NEW_VALUES] += int((codes < 0).sum())
         return self.block(codes, self.means[codes])
 
     def codes(self, cells: Cells) -> NDArray[np.intp]:
@@ -149,8 +152,8 @@ class Text(NamedTuple):
         n_components = self.components.components_.shape[0]
         return [f"{self.name}, component {k}" for k in range(n_components)]
 
-    def features(self, cells: Cells) -> Block:
-        """Return the features of rows."""
+    def features(self, cells: Cells, found: Found) -> Block:
+        """Return the features of rows; a text that is new is nothing of note."""
         texts, places = cells.distinct
         weights = self.words.transform([*texts, ""])
         found = (
