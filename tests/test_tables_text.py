@@ -249,6 +249,16 @@ def test_a_table_means_the_same_in_parts(dtype):
     assert encoder.transform(table[:1])[0, 1] == days("2024-02-01")
 
 
+@pytest.mark.parametrize("odd", [True, datetime.timedelta(1), 2.0, b"x", datetime.date(2024, 1, 5)])
+def test_a_category_of_several_types_means_the_same_in_parts(odd):
+    table = pd.DataFrame({"x": pd.Series([odd, "a", odd, "b"] * 6, dtype=object)})
+    encoder = TableEncoder()
+    features = encoder.fit_transform(table)
+    assert encoder.kinds_ == {"x": "category"}
+    parts = [encoder.transform(table[k : k + 1]) for k in range(len(table))]
+    np.testing.assert_array_equal(np.vstack(parts), features)
+
+
 def test_categories_of_numbers_mean_the_same_of_any_type():
     table = pd.DataFrame({"store": column(1, 2, 3)})
     encoder = TableEncoder(kinds={"store": "category"}).fit(table)

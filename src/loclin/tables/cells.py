@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 _NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}
 _DURATIONS = {"timedelta", "timedelta64"}
 _SIMPLE = {"str", "bytes", "int", "float", "bool", "Decimal", "Fraction", "date", "datetime",
-           "time", "Timestamp", "Timedelta", "Interval", "Period", "NoneType", "NAType",
-           "NaTType"}  # fmt: skip
+           "time", "timedelta", "Timestamp", "Timedelta", "Interval", "Period", "NoneType",
+           "NAType", "NaTType"}  # fmt: skip
 
 
 def pandas() -> Any:
@@ -100,7 +101,7 @@ class Cells:
         self.form, self.data = "texts", values
         what = pd.api.types.infer_dtype(values, skipna=True)
         if what in _NUMBERS:
-            self.form, self.data = "numbers", pd.to_numeric(values, errors="coerce")
+            self.form, self.data = "numbers", parsed(values)
         elif what == "boolean":
             self.form = "flags"
             self.data = pd.array(values, dtype="boolean").to_numpy(
@@ -143,7 +144,7 @@ class Cells:
         places, found = pd.factorize(data)
         texts = [_text(value) for value in found]
         if self.form == "flags":
-            texts = ["true" if value else "false" for value in found]
+            texts = [str(bool(value)) for value in found]
         if texts == list(found) and "" not in texts:
             return np.asarray(found, object), places
         of_found, left = pd.factorize(np.array(texts, object))
@@ -156,7 +157,13 @@ class Cells:
 
 def parsed(values: NDArray[Any]) -> NDArray[Any]:
     """Return numbers that computers write, NaN of what is none."""
-    return np.asarray(pandas().to_numeric(values, errors="coerce"))
+    read = pandas().to_numeric
+    try:
+        return np.asarray(read(values, errors="coerce"))
+    except OverflowError:  # integers that no float holds
+        return np.asarray(
+            read(np.array(list(map(_text, values)), object), errors="coerce")
+        )
 
 
 def stamps(dates: Series) -> NDArray[np.float64]:
@@ -179,6 +186,12 @@ def _text(value: Any) -> str:
         return value.strip()
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace").strip()
+    if isinstance(value, timedelta | np.timedelta64):
+        value = pandas().Timedelta(value).total_seconds()
+    if isinstance(value, int) and 63 < value.bit_length() < 1024:
+        value = float(
+            value
+        )  # as beside other such numbers, where they are an array of floats
     if isinstance(value, float | np.floating) and value.is_integer():
         return str(int(value))
     return str(value).strip()
