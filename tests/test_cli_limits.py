@@ -19,7 +19,7 @@ from loclin.cli._settings import Settings
 from loclin.cli._systems import System, roster
 from loclin.cli._terminal import say
 from loclin.cli._workers import outcomes
-from tests.test_cli import reported, run
+from tests.test_cli import refused, reported, run
 
 MAJORITY = ["iris", "--models", "majority"]
 IN_ONE_PROCESS = ["--jobs", "1", "--time-limit", "0"]
@@ -132,17 +132,14 @@ def test_the_default_limit_grows_with_the_budget():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--time-limit", "-1"], "--time-limit -1 is not a number of seconds; give 0"),
-        (["--time-limit", "nan"], "--time-limit nan is not"),
-        (["--time-limit", "1e400"], "--time-limit inf is not"),
-        (["--max-gb", "0"], "--max-gb 0 is not a number above 0; try 1"),
+        (["--time-limit", "-1"], "'--time-limit'"),
+        (["--time-limit", "1e400"], "'--time-limit'"),
+        (["--max-gb", "0"], "'--max-gb'"),
         (["--csv", "x.out", "--html", "./x.out"], "--html x.out: is that of --csv too"),
     ],
 )
-def test_bad_options(words, message):
-    result = run("iris", *words)
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert message in result.stderr
+def test_bad_options(words, message, capsys, monkeypatch):
+    assert message in refused(capsys, monkeypatch, "compare", "iris", *words)
 
 
 # --- files are whole ----------------------------------------------------------------------------
@@ -295,15 +292,7 @@ def test_a_screen_that_fails_keeps_what_is_finished(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("words", [["--foldz", "3"], ["--folds", "three"], ["a", "b"]])
 def test_bad_usage_gets_one_line(monkeypatch, capsys, words):
-    from loclin.cli import main
-
-    monkeypatch.setattr(sys, "argv", ["loclin", "compare", *words])
-    with pytest.raises(SystemExit, match="2"):
-        main()
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("loclin: ")
-    assert told.err.count("\n") == 1
+    assert "(loclin compare --help)" in refused(capsys, monkeypatch, "compare", *words)
 
 
 def test_names_reach_the_screen_written_out(capsys):

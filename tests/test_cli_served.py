@@ -172,7 +172,7 @@ def test_rows_unlike_the_training_rows_are_told(churned, tmp_path):
     table = pd.read_csv(path, dtype=str).drop(columns="churn").assign(more="1")
     table.loc[:2, "contract"] = "ten years"
     table.loc[:1, "charge"] = "free"
-    table.loc[4, "charge"] = None
+    table.loc[4, "visits"] = None
     table.to_csv(tmp_path / "new.csv", index=False)
     result = run("predict", file, tmp_path / "new.csv")
     assert result.stdout.count("\n") == 401
@@ -180,5 +180,5 @@ def test_rows_unlike_the_training_rows_are_told(churned, tmp_path):
         "note: columns 'more' are not used",
         "note: column 'contract': 3 values are new and count as rare",
         "note: column 'charge': 2 values are no number, or infinite, and count as missing",
-        "note: column 'charge': 1 gaps get the median; the training rows had none",
+        "note: column 'visits': 1 gaps get the median; the training rows had none",
     ]

@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import loguniform
 
 from loclin.cli import _tune
-from loclin.cli._compare import Skipped, compare, described, ranked
+from loclin.cli._compare import Skipped, compare, ranked
 from loclin.cli._data import Data
 from loclin.cli._settings import Settings
-from loclin.cli._systems import Shape, System, pick, roster
+from loclin.cli._systems import Shape, System, described, pick, roster
 from loclin.cli._tune import tune
 from loclin.tables import TableEncoder
 

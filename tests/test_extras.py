@@ -14,7 +14,7 @@ class Bare:
         self.finder = finder
 
     def find_spec(self, name, *where):
-        extras = "typer", "rich", "pandas", "pyarrow", "matplotlib", "jinja2"
+        extras = "typer", "rich", "pandas", "duckdb", "pyarrow", "matplotlib", "jinja2"
         return None if name in extras else self.finder.find_spec(name, *where)
 
 
@@ -61,5 +61,6 @@ def test_pictures_frames_and_pages_name_their_extras(bare):
 
 
 def test_the_command_names_its_extra_in_one_line(bare):
-    needed = 'loclin: the command needs typer, rich, pandas: pip install "loclin[cli]"\n'
+    needed = "loclin: the command needs typer, rich, pandas, duckdb, jinja2"
+    needed += ': pip install "loclin[cli]"\n'
     assert (bare.returncode, bare.stderr) == (2, needed)

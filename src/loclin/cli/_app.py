@@ -66,12 +66,17 @@ Metric = Annotated[
     ),
 ]
 Seed = Annotated[
-    int, typer.Option(metavar="N", help="Seed of splits, candidates and models.")
+    int,
+    typer.Option(
+        metavar="N", min=0, max=2**32 - 1, help="Seed of splits, candidates and models."
+    ),
 ]
 MaxGb = Annotated[
     float,
     typer.Option(
-        metavar="GB", help="The most that a file may take, unpacked, in memory."
+        metavar="GB",
+        min=1e-6,
+        help="The most that a file may take, unpacked, in memory.",
     ),
 ]
 AsJson = Annotated[
@@ -103,32 +108,42 @@ def compare(
     metric: Metric = "error",
     budget: Annotated[
         float,
-        typer.Option(metavar="SECONDS", help="Time to tune each model."),
+        typer.Option(
+            metavar="SECONDS", min=1e-3, max=1e9, help="Time to tune each model."
+        ),
     ] = 10.0,
     folds: Annotated[
-        int, typer.Option(metavar="N", help="Folds of the cross-validation.")
+        int, typer.Option(metavar="N", min=2, help="Folds of the cross-validation.")
     ] = 5,
     candidates: Annotated[
-        int, typer.Option(metavar="N", help="The most candidates to try for a model.")
+        int,
+        typer.Option(metavar="N", min=1, help="The most candidates to try for a model."),
     ] = 60,
     seed: Seed = 0,
     jobs: Annotated[
         int | None,
         typer.Option(
             metavar="N",
+            min=1,
+            max=1024,
             help="Models to tune at once, each in a process; by default one a core, at most 4.",
         ),
     ] = None,
     threads: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Threads of each fit; 0 leaves them to the libraries."
+            metavar="N",
+            min=0,
+            max=1024,
+            help="Threads of each fit; 0 leaves them to the libraries.",
         ),
     ] = 1,
     time_limit: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
+            min=0,
+            max=1e9,
             help="The most for one model in all; by default 20 budgets, at least 300; 0: none.",
         ),
     ] = None,

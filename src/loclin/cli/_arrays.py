@@ -13,10 +13,10 @@ from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.datasets import load_svmlight_file
 
-from loclin.cli._errors import listed, one_line
+from loclin.cli._errors import listed, one_line, plural
 from loclin.tables.reading import (
     COLUMN_BYTES,
     PARQUET,
@@ -27,12 +27,23 @@ from loclin.tables.reading import (
     text_size,
 )
 
-__all__ = ["Arrays", "Matrix", "arrays", "is_table", "label_text"]
+__all__ = [
+    "Arrays",
+    "Matrix",
+    "alike",
+    "arrays",
+    "checked",
+    "features",
+    "is_table",
+    "label_text",
+    "labels_of",
+]
 
 Matrix: TypeAlias = np.ndarray | csr_array
 
 TABLES = (".csv", ".tsv", ".tab", *PARQUET)
 ARRAYS = (".npz", ".svm", ".libsvm", ".svmlight")
+LARGEST = 1e150  # above, the squares that standardising sums overflow
 EITHER = (".txt", ".data")  # svmlight where the first line looks like it
 
 
@@ -220,3 +231,77 @@ def _looks_svmlight(path: Path) -> bool:
         return bool(
             re.match(rb"\s*[^\s,;|]+( +\d+:\S+)+ *(#.*)?[\r\n]", file.read(10_000))
         )
+
+
+def features(path: str, limit: float, like: Matrix | int) -> Matrix:
+    """Return the features of an array file, whose labels are not used.
+
+    Parameters
+    ----------
+    path : str
+    limit : float
+        The most bytes that it may take.
+    like : ndarray, csr_array or int
+        Features that these must be like; or how many there must be.
+    """
+    rows, _ = arrays(path, limit)
+    return alike(checked(rows, path), like, path)
+
+
+def labels_of(rows: Arrays, where: str) -> NDArray[Any]:
+    if rows.y is None:
+        raise UnreadableFile(
+            f"{where}: needs X and y, or X_train, y_train, X_test, y_test"
+        )
+    return rows.y
+
+
+def alike(X: Any, like: Any, where: str) -> Any:
+    """Return features with the number of columns, and dense or sparse, as others are."""
+    n_features = like if isinstance(like, int) else like.shape[1]
+    n_rows, n_own = X.shape
+    if isinstance(X, csr_array) and n_own < n_features:
+        # svmlight files end at their last value
+        X = csr_array((X.data, X.indices, X.indptr), shape=(n_rows, n_features))
+    elif isinstance(X, csr_array):
+        X = X[:, :n_features]  # of features that training lacks nothing is known
+    if X.shape[1] != n_features:
+        raise UnreadableFile(
+            f"{where}: has {plural(X.shape[1], 'feature')}, the training data has "
+            f"{n_features:,}; make them the same"
+        )
+    if isinstance(like, int) or issparse(like) == issparse(X):
+        return X
+    return csr_array(X) if issparse(like) else X.toarray()
+
+
+def checked(rows: Arrays, where: str) -> Matrix:
+    """Return finite floating-point features, or raise."""
+    X = rows.X
+    if X.dtype.kind not in "fiub":
+        raise UnreadableFile(
+            f"{where}: features are of type {X.dtype}, not numbers; encode them"
+        )
+    if 0 in X.shape:
+        raise UnreadableFile(
+            f"{where}: has {X.shape[0]} rows and {X.shape[1]} features; none to use"
+        )
+    small = X.dtype.itemsize <= (4 if X.dtype.kind == "f" else 2)
+    with np.errstate(over="ignore"):
+        X = X.astype(np.float32 if small else np.float64, copy=False)
+    values: NDArray[Any] = X.data if issparse(X) else X
+    largest = min(LARGEST, float(np.finfo(values.dtype).max))
+    for bad, what, cure in (
+        (np.isnan(values), "missing value", "fill them in"),
+        (np.isinf(values), "infinite value", "replace them"),
+        (np.abs(values) > largest, "value too large to be scaled", "divide them"),
+    ):
+        if bad.any():
+            found = np.unique(X.indices[bad] if issparse(X) else bad.nonzero()[1])
+            count = plural(int(bad.sum()), what, what.replace("value", "values", 1))
+            columns = "column" if len(found) == 1 else "columns"
+            raise UnreadableFile(
+                f"{where}: {count} in {columns} {listed(found.tolist())}; {cure}, or drop those "
+                "rows or columns"
+            )
+    return X

@@ -12,10 +12,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numba
-import numpy as np
 from numba.core.event import Event, Listener, install_listener
-from scipy.sparse import issparse
-from sklearn.preprocessing import MaxAbsScaler
 from threadpoolctl import threadpool_limits
 
 from loclin.cli._data import Data
@@ -32,11 +29,11 @@ from loclin.cli._measure import (
     stratified_rows,
 )
 from loclin.cli._settings import METRICS, Settings
-from loclin.cli._systems import Shape, System
+from loclin.cli._systems import Shape, System, described
 from loclin.cli._tune import Tuned, tune
 from loclin.cli._workers import outcomes
 
-__all__ = ["Result", "Skipped", "Step", "compare", "described", "ranked"]
+__all__ = ["Result", "Skipped", "Step", "compare", "ranked"]
 
 COMPILING = "compiling (the result is kept for later runs)"
 
@@ -171,18 +168,6 @@ def _outcome(
                 return _run(system, data, shape, settings, tell)
     except Exception as error:  # one model's failure must not lose the others' results
         return Skipped(system.name, f"failed ({type(error).__name__}: {one_line(error)})")
-
-
-def described(X: Any) -> Shape:
-    """Return the shape of features, with the variance that scaling leaves them."""
-    if not issparse(X):
-        constant = np.ptp(X, axis=0) == 0
-        return Shape(X.shape[0], X.shape[1], variance=float(1 - constant.mean()))
-    scaled: Any = MaxAbsScaler().fit_transform(X)
-    mean = scaled.mean()
-    variance = float(scaled.power(2).mean() - mean * mean)
-    n_rows, n_features = scaled.shape
-    return Shape(n_rows, n_features, sparse=True, variance=variance)
 
 
 def ranked(results: Sequence[Result], metric: str) -> list[Result]:

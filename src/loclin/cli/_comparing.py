@@ -13,19 +13,18 @@ from typing import Any, NamedTuple
 
 import typer
 from joblib import cpu_count
-from sklearn.pipeline import Pipeline, make_pipeline
 
 from loclin.cli import _compare
 from loclin.cli._code import python_code
-from loclin.cli._compare import Result, Skipped, described, ranked
+from loclin.cli._compare import Result, Skipped, ranked
 from loclin.cli._data import Data, Labelled, load, split
 from loclin.cli._display import show, watching
 from loclin.cli._errors import InputError, plural
 from loclin.cli._outputs import check_outputs, write_outputs
 from loclin.cli._report import Report, json_text
 from loclin.cli._saved import About, save_model
-from loclin.cli._settings import Settings
-from loclin.cli._systems import System, pick, roster
+from loclin.cli._settings import Settings, check_metric
+from loclin.cli._systems import System, pick, roster, unfitted
 from loclin.cli._terminal import INTERRUPTED, lost_output, say
 
 __all__ = ["Files", "run"]
@@ -46,8 +45,6 @@ class Files(NamedTuple):
 
     def read(self, seed: int) -> tuple[Labelled, Data]:
         """Return all rows, and those rows split."""
-        if not self.max_gb > 0:
-            raise InputError(f"--max-gb {self.max_gb:g} is not a number above 0; try 1")
         how = {"header": self.header, "limit": self.max_gb * 1e9}
         rows = load(self.data, target=self.target, **how)  # type: ignore[arg-type]
         return rows, split(
@@ -74,7 +71,7 @@ def run(
     if settings.jobs == 0:
         cores = cpu_count(only_physical_cores=True) // max(1, settings.threads)
         settings = replace(settings, jobs=max(1, min(MOST_JOBS, cores)))
-    settings.check()
+    check_metric(settings.metric)
     if sys.stdout is None and not any(outputs.values()):
         raise InputError(
             "the standard output is closed; write a file, such as --html FILE"
@@ -98,7 +95,8 @@ def run(
         interrupted,
     )
     if report.taken is not None:
-        taken = _unfitted(systems[report.taken.model], report.taken, rows, data, settings)
+        system, drawn = systems[report.taken.model], report.taken.tuned.drawn
+        taken = unfitted(system, drawn, rows.X, settings.seed)
         report = replace(report, code=python_code(rows, taken, header=files.header))
     try:
         if lost is None and sys.stdout is not None:
@@ -135,20 +133,6 @@ def _found(
     return found, perf_counter() - start, interrupted, lost
 
 
-def _unfitted(
-    system: System, row: Result, rows: Labelled, data: Data, settings: Settings
-) -> Pipeline:
-    """Return the unfitted pipeline of a row, for all rows there are."""
-    shape = replace(described(data.X_train), n_rows=len(rows.y))
-    model = system.make(row.tuned.drawn, shape, settings.seed)
-    if data.encoder is None:
-        return model
-    from loclin.tables import TableEncoder
-
-    steps = model.named_steps.values() if isinstance(model, Pipeline) else [model]
-    return make_pipeline(TableEncoder(), *steps)
-
-
 def _save_best(
     path: Path, report: Report, systems: Mapping[str, System], rows: Labelled
 ) -> None:
@@ -163,7 +147,7 @@ def _save_best(
             f"note: {taken.model} is scikit-learn's; the best of loclin's is saved",
             error=True,
         )
-    model = _unfitted(systems[row.model], row, rows, data, settings)
+    model = unfitted(systems[row.model], row.tuned.drawn, rows.X, settings.seed)
     about = About.of(rows, row.model, "test rows", row.figures, len(data.y_test))
     save_model(model.fit(rows.X, rows.y), about, path)
     say(f"saved {row.model} in {path}", error=True)

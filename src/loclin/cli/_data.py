@@ -14,7 +14,16 @@ from scipy.sparse import csr_array, issparse
 from sklearn.model_selection import train_test_split
 
 from loclin import datasets
-from loclin.cli._arrays import Arrays, Matrix, arrays, is_table, label_text
+from loclin.cli._arrays import (
+    Arrays,
+    Matrix,
+    alike,
+    arrays,
+    checked,
+    is_table,
+    label_text,
+    labels_of,
+)
 from loclin.cli._errors import InputError, listed, near, one_line, plural
 
 if TYPE_CHECKING:
@@ -22,9 +31,8 @@ if TYPE_CHECKING:
 
     from loclin.tables import TableEncoder
 
-__all__ = ["Data", "Labelled", "features", "load", "split"]
+__all__ = ["Data", "Labelled", "load", "split"]
 
-LARGEST = 1e150  # above, the squares that standardising sums overflow
 DENSE_SHARE = 0.5  # of values that are not zero, from which on sparse rows become dense
 CONTINUOUS = 20  # more distinct fractional labels than this: the target is a quantity
 
@@ -124,35 +132,14 @@ def load(
     if target is not None:
         raise InputError(f"--target is for tables; leave it out for '{source}'")
     rows, test = arrays(source, limit)
-    y = _checked_labels(_labels(rows, source), source, "the target")
-    of_test = None if test is None else (_checked(test, source), _labels(test, source))
-    X: Any = _checked(rows, source)
+    y = _checked_labels(labels_of(rows, source), source, "the target")
+    of_test = None if test is None else (checked(test, source), labels_of(test, source))
+    X: Any = checked(rows, source)
     notes: tuple[str, ...] = ()
     is_text = path.suffix.lower() != ".npz"
     if is_text and X.nnz >= DENSE_SHARE * np.prod(X.shape, dtype=float):
         X, notes = X.toarray(), ("most values are not zero: read as dense",)
     return Labelled(source, f"file {path.name}", X, y, None, of_test, notes)
-
-
-def features(path: str, limit: float, like: Matrix | int) -> Matrix:
-    """Return the features of an array file, whose labels are not used.
-
-    Parameters
-    ----------
-    path : str
-    limit : float
-        The most bytes that it may take.
-    like : ndarray, csr_array or int
-        Features that these must be like; or how many there must be.
-    """
-    rows, _ = arrays(path, limit)
-    return _alike(_checked(rows, path), like, path)
-
-
-def _labels(rows: Arrays, where: str) -> NDArray[Any]:
-    if rows.y is None:
-        raise InputError(f"{where}: needs X and y, or X_train, y_train, X_test, y_test")
-    return rows.y
 
 
 def _named(source: str, known: bool, target: str | None) -> Labelled:
@@ -173,7 +160,7 @@ def _named(source: str, known: bool, target: str | None) -> Labelled:
         labels = label_text(y if names is None else np.asarray(names)[y])
         csr: Any = csr_array(cast(Any, X)) if issparse(X) else X
         held = Arrays(csr, labels)
-        return _checked(held, source), labels
+        return checked(held, source), labels
 
     X, y = rows(loaded.X_train, loaded.y_train)
     no_test = loaded.X_test is None or loaded.y_test is None
@@ -307,58 +294,7 @@ def _test_rows(
         return held.X, held.y
     part, inner = arrays(test, limit)
     part = inner or part
-    return _alike(_checked(part, test), rows.X, test), _labels(part, test)
-
-
-def _alike(X: Any, like: Any, where: str) -> Any:
-    """Return features with the number of columns, and dense or sparse, as others are."""
-    n_features = like if isinstance(like, int) else like.shape[1]
-    n_rows, n_own = X.shape
-    if isinstance(X, csr_array) and n_own < n_features:
-        # svmlight files end at their last value
-        X = csr_array((X.data, X.indices, X.indptr), shape=(n_rows, n_features))
-    elif isinstance(X, csr_array):
-        X = X[:, :n_features]  # of features that training lacks nothing is known
-    if X.shape[1] != n_features:
-        raise InputError(
-            f"{where}: has {plural(X.shape[1], 'feature')}, the training data has "
-            f"{n_features:,}; make them the same"
-        )
-    if isinstance(like, int) or issparse(like) == issparse(X):
-        return X
-    return csr_array(X) if issparse(like) else X.toarray()
-
-
-def _checked(rows: Arrays, where: str) -> Matrix:
-    """Return finite floating-point features, or raise."""
-    X = rows.X
-    if X.dtype.kind not in "fiub":
-        raise InputError(
-            f"{where}: features are of type {X.dtype}, not numbers; encode them"
-        )
-    if 0 in X.shape:
-        raise InputError(
-            f"{where}: has {X.shape[0]} rows and {X.shape[1]} features; none to use"
-        )
-    small = X.dtype.itemsize <= (4 if X.dtype.kind == "f" else 2)
-    with np.errstate(over="ignore"):
-        X = X.astype(np.float32 if small else np.float64, copy=False)
-    values: NDArray[Any] = X.data if issparse(X) else X
-    largest = min(LARGEST, float(np.finfo(values.dtype).max))
-    for bad, what, cure in (
-        (np.isnan(values), "missing value", "fill them in"),
-        (np.isinf(values), "infinite value", "replace them"),
-        (np.abs(values) > largest, "value too large to be scaled", "divide them"),
-    ):
-        if bad.any():
-            found = np.unique(X.indices[bad] if issparse(X) else bad.nonzero()[1])
-            count = plural(int(bad.sum()), what, what.replace("value", "values", 1))
-            columns = "column" if len(found) == 1 else "columns"
-            raise InputError(
-                f"{where}: {count} in {columns} {listed(found.tolist())}; {cure}, or drop those "
-                "rows or columns"
-            )
-    return X
+    return alike(checked(part, test), rows.X, test), labels_of(part, test)
 
 
 def _checked_labels(labels: NDArray[Any], where: str, target: str) -> NDArray[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich import box
 from rich.console import Console
@@ -23,28 +22,8 @@ __all__ = ["Watch", "show", "watching"]
 PIPE_WIDTH = 1000  # columns, so that no line of a pipe is broken
 
 
-class Watch(Protocol):
-    """What is told of the models at work."""
-
-    def step(self, step: Step) -> None:
-        """Show what a model is doing."""
-
-    def finish(self, outcome: Result | Skipped, metric: str) -> None:
-        """Show how a model came out."""
-
-
-class _Nothing:
-    """Shows nothing: standard error is no terminal."""
-
-    def step(self, step: Step) -> None:
-        pass
-
-    def finish(self, outcome: Result | Skipped, metric: str) -> None:
-        pass
-
-
-class _Live:
-    """A line for each model on standard error, gone at the end."""
+class Watch:
+    """A line for each model at work on standard error, gone at the end."""
 
     def __init__(self, progress: Progress, names: Sequence[str]) -> None:
         self._progress = progress
@@ -77,9 +56,6 @@ def watching(names: Sequence[str]) -> Iterator[Watch]:
     """Show models at work on standard error, where that is a terminal."""
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     console = Console(stderr=True, highlight=False, force_terminal=on_terminal)
-    if not on_terminal or console.is_dumb_terminal:
-        yield _Nothing()
-        return
     with Progress(
         SpinnerColumn(finished_text="[green]✓"),
         TextColumn("{task.description}"),
@@ -87,9 +63,10 @@ def watching(names: Sequence[str]) -> Iterator[Watch]:
         TextColumn("{task.fields[doing]}", markup=False),
         console=console,
         transient=True,
+        disable=not on_terminal or console.is_dumb_terminal,
         refresh_per_second=4,  # seldom, since it runs beside what is being timed
     ) as progress:
-        yield _Live(progress, names)
+        yield Watch(progress, names)
 
 
 def show(report: Report) -> None:

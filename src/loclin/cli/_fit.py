@@ -10,16 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
 
-from loclin.cli._compare import described
 from loclin.cli._data import load
 from loclin.cli._errors import InputError, listed
 from loclin.cli._measure import Answers, figure, loss, stratified_rows
 from loclin.cli._outputs import check_outputs
 from loclin.cli._saved import About, save_model
-from loclin.cli._settings import METRICS, check_metric, check_seed
-from loclin.cli._systems import System, pick, roster
+from loclin.cli._settings import METRICS, check_metric
+from loclin.cli._systems import pick, roster, unfitted
 from loclin.cli._terminal import say
 from loclin.cli._text import named_figure
 from loclin.tables import TableEncoder
@@ -46,7 +44,6 @@ def fit_and_save(
 ) -> None:
     """Measure the candidates by cross-validation, fit the best to all rows, and save it."""
     check_metric(metric)
-    check_seed(seed)
     check_outputs({"save": save}, [data])
     own = [system for system in roster() if system.own]
     systems = pick(CANDIDATES if model == "auto" else model, own)
@@ -67,7 +64,7 @@ def fit_and_save(
         say(f"note: {note}", error=True)
     found = []
     for system in systems:
-        pipeline = _unfitted(system, rows.X, seed)
+        pipeline = unfitted(system, {}, rows.X, seed)
         figures = _measured(pipeline, rows.X, y, compared, seed)
         found.append((loss(metric, figures[metric]), system.name, pipeline, figures))
         if not as_json:
@@ -85,13 +82,6 @@ def fit_and_save(
         )
         return
     say(f"saved {name} in {save}")
-
-
-def _unfitted(system: System, X: Any, seed: int) -> Any:
-    """Return the unfitted pipeline of a classifier with its defaults."""
-    if not hasattr(X, "columns"):
-        return system.make({}, described(X), seed)
-    return make_pipeline(TableEncoder(), system.build(seed))
 
 
 def _measured(

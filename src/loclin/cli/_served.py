@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from loclin.cli._arrays import is_table
-from loclin.cli._data import features
+from loclin.cli._arrays import features, is_table
 from loclin.cli._errors import InputError, listed
 from loclin.cli._fit import figures_line
 from loclin.cli._outputs import check_outputs, replace_file

@@ -24,6 +24,8 @@ from inspect import isabstract, isclass, signature
 from operator import methodcaller
 from typing import Any
 
+import numpy as np
+from scipy.sparse import issparse
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
@@ -38,7 +40,7 @@ import loclin
 from loclin.cli._errors import InputError
 from loclin.codings import SoftAssignmentCoding
 
-__all__ = ["Shape", "System", "pick", "roster"]
+__all__ = ["Shape", "System", "described", "pick", "roster", "unfitted"]
 
 DENSE_BYTES = 2**30  # a tree model gets sparse data made dense up to this size ...
 DENSE_COLUMNS = 5000  # ... and so many columns
@@ -131,6 +133,31 @@ class System:
         ):
             return None
         return f"needs dense features: {shape.n_features:,} columns, {size / 1e9:.1f} GB"
+
+
+def described(X: Any) -> Shape:
+    """Return the shape of features, with the variance that scaling leaves them."""
+    if not issparse(X):
+        constant = np.ptp(X, axis=0) == 0
+        return Shape(X.shape[0], X.shape[1], variance=float(1 - constant.mean()))
+    scaled: Any = MaxAbsScaler().fit_transform(X)
+    mean = scaled.mean()
+    variance = float(scaled.power(2).mean() - mean * mean)
+    n_rows, n_features = scaled.shape
+    return Shape(n_rows, n_features, sparse=True, variance=variance)
+
+
+def unfitted(system: System, drawn: Mapping[str, Any], X: Any, seed: int) -> Any:
+    """Return the unfitted pipeline for rows; before one for tables stands an encoder."""
+    if not hasattr(X, "columns"):
+        return system.make(drawn, described(X), seed)
+    from loclin.tables import TableEncoder
+
+    encoder = TableEncoder()
+    n_features = encoder.fit(X).means_.size if drawn else 1
+    model = system.make(drawn, Shape(len(X), n_features), seed)
+    steps = model.named_steps.values() if isinstance(model, Pipeline) else [model]
+    return make_pipeline(TableEncoder(), *steps)
 
 
 def roster() -> list[System]:
