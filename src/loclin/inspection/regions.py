@@ -26,6 +26,7 @@ _STRONG = 0.75  # of the largest scores
 _ROOM = 0.06  # around the rows, of their range
 _LABELLED = 0.01  # of the picture: a smaller region gets no number
 _LEGEND = 10  # classes that a legend names
+_LONGEST = 24  # letters of a class in the picture
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -343,9 +344,10 @@ class RegionsDisplay:
                 continue
             depth = distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
             row, column = np.unravel_index(depth.argmax(), depth.shape)
-            name = shortened(self._name(number).removeprefix("model "), 20)
+            lines = self._name(number).removeprefix("model ").split(", model ")
+            name = "\nmodel ".join(shortened(line, _LONGEST) for line in lines)
             texts.append(
-                ax.text(self.x[column], self.y[row], name.replace(", ", "\n"), fontsize=9,
+                ax.text(self.x[column], self.y[row], name, fontsize=9,
                         ha="center", va="center", color=INK, parse_math=False,
                         bbox={"boxstyle": "round,pad=0.25", "facecolor": "white",
                               "edgecolor": "none", "alpha": 0.8})
