@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_iris, make_moons
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
@@ -228,6 +229,21 @@ def test_a_table():
 def test_what_cannot_be_is_said(l3m, options, said):
     with pytest.raises(ValueError, match=said):
         look(l3m, **options)
+
+
+def test_several_labels_a_row_have_no_map():
+    model = loclin.USSVMClassifier(random_state=0, max_iter=5)
+    model.fit(MOONS, np.stack([SIDES, 1 - SIDES], axis=1))
+    with pytest.raises(ValueError, match="several labels"):
+        look(model)
+
+
+def test_names_of_classes_are_no_mathematics():
+    names = np.array(["$a", "b$"])[SIDES]
+    model = quick("CSVMClassifier").fit(MOONS, names)
+    display = look(model, sparse.csr_array(MOONS), y=names).plot()
+    assert not display.ax_.get_legend().get_texts()[0].get_parse_math()
+    display.figure_.canvas.draw()
 
 
 def test_plain_arrays_make_a_display():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,3 +44,11 @@ def colors_of(numbers: Sequence[int] | NDArray[np.intp]) -> Floats:
 def tinted(colors: Floats, share: float | Floats) -> Floats:
     """Return colours mixed with white; `share` of 1 leaves them as they are."""
     return 1 - np.asarray(share)[..., None] * (1 - colors)
+
+
+def class_legend(ax: Any, **settings: Any) -> None:
+    """Name the classes beside the axes; a dollar sign is a dollar sign."""
+    beside = {"frameon": False, "fontsize": 9, "loc": "upper left", "borderaxespad": 0,
+              "bbox_to_anchor": (1.02, 1)}  # fmt: skip
+    for text in ax.legend(**{**beside, **settings}).get_texts():
+        text.set_parse_math(False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loclin.inspection.colors import FAINT, INK, colors_of
+from loclin.inspection.colors import FAINT, INK, class_legend, colors_of
 from loclin.inspection.columns import columns_of
 from loclin.inspection.curves import Curves, class_pairs, values_along
 from loclin.inspection.drawing import class_text
@@ -321,8 +321,7 @@ class EffectDisplay:
         first, second = self.curves[0]
         if len(self.curves) > 1:
             ax.set_ylabel("score of each class")
-            ax.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.02, 1),
-                      borderaxespad=0)  # fmt: skip
+            class_legend(ax)
         else:
             against = (
                 f"score of {class_text(str(first))}\nagainst {class_text(str(second))}"

@@ -11,7 +11,7 @@ from scipy.ndimage import distance_transform_edt
 
 from loclin.fitting.checks import check_option
 from loclin.inspection.borders import borders
-from loclin.inspection.colors import INK, colors_of, tinted
+from loclin.inspection.colors import INK, class_legend, colors_of, tinted
 from loclin.inspection.columns import columns_of
 from loclin.inspection.drawing import class_text
 from loclin.inspection.planes import plane_of
@@ -331,8 +331,7 @@ class RegionsDisplay:
             name = class_text(str(label)).strip('"')
             drawn.append(ax.scatter(x, y, label=name, **{**settings, **point_kw}))
         if len(drawn) <= _LEGEND:
-            ax.legend(frameon=False, fontsize=9, handletextpad=0.1, borderaxespad=0,
-                      loc="upper left", bbox_to_anchor=(1.02, 1))  # fmt: skip
+            class_legend(ax, handletextpad=0.1)
         return drawn
 
     def _draw_numbers(self, ax: Any) -> list[Any]:

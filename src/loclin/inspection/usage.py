@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import pairwise_distances
 
-from loclin.inspection.colors import FAINT, INK, colors_of
+from loclin.inspection.colors import FAINT, INK, class_legend, colors_of
 from loclin.inspection.columns import PlainColumns, columns_of
 from loclin.inspection.drawing import class_text
 from loclin.inspection.planes import named
@@ -242,8 +242,7 @@ class ModelUsageDisplay:
             )
             left = left + shares[:, number]
         if few:
-            ax.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.02, 1),
-                      borderaxespad=0, handlelength=1, title="predicted")  # fmt: skip
+            class_legend(ax, handlelength=1, title="predicted")
         return bars
 
     def _draw_images(
