@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +87,21 @@ class PlainColumns:
         """Return what columns add, from what features add."""
         return added
 
+    def kind(self, k: int) -> str:
+        """Return what a column is: here always "number"."""
+        return "number"
+
+    def own(self, k: int) -> list[int]:
+        """Return the features of a column."""
+        return [k]
+
+    def changed(self, X: Any, changes: Mapping[int, Any]) -> NDArray[np.float64]:
+        """Return rows as the classifier sees them, with other values in some columns."""
+        rows = np.array(_dense(X), np.float64)
+        for k, values in changes.items():
+            rows[:, k] = values
+        return _dense(_scaled(self._scalers, rows))
+
     def _training_mean(self) -> NDArray[np.float64]:
         for k, scaler in enumerate(self._scalers):
             mean = getattr(scaler, "mean_", None)
@@ -157,6 +172,21 @@ class TableColumns:
         origins = self._encoder.origins_
         starts = [k for k in range(len(origins)) if not k or origins[k] != origins[k - 1]]
         return np.add.reduceat(added, starts, axis=-1)
+
+    def kind(self, k: int) -> str:
+        """Return what a column is: one of the kinds of a `TableEncoder`."""
+        return str(self._encoder.kinds_[self.names[k]])
+
+    def own(self, k: int) -> list[int]:
+        """Return the features of a column; of a number, the first is its value."""
+        return [
+            f for f, name in enumerate(self._encoder.origins_) if name == self.names[k]
+        ]
+
+    def changed(self, X: Any, changes: Mapping[int, Any]) -> NDArray[np.float64]:
+        """Return rows as the classifier sees them, with other values in some columns."""
+        values = {self.names[k]: of_column for k, of_column in changes.items()}
+        return _dense(self.features(frame_of(X).assign(**values)))
 
     def _mean_values(self, mean: NDArray[np.float64]) -> list[Any]:
         """Return the values of a mean row, where a mean has any."""
