@@ -13,7 +13,8 @@ from loclin.inspection.parts import pair_of
 from loclin.inspection.planes import Columns, named
 from loclin.inspection.ruling import decisions_of
 from loclin.inspection.text import value_text
-from loclin.tables.kinds import READ
+from loclin.tables.cells import Cells
+from loclin.tables.kinds import style_of, values_of
 
 _MOST_VALUES = 40  # of a category
 _NUMBERS = 2**21  # of slopes that are held at once
@@ -100,8 +101,9 @@ def _read(kind: str, values: NDArray[Any]) -> Floats:
         return values.astype(np.float64)
     from pandas import Series
 
-    found: Floats = np.asarray(READ[kind](Series(values)), np.float64)
-    return found
+    cells = Cells(Series(values))
+    style = style_of(kind, cells.distinct[0])[0] if cells.form == "texts" else ""
+    return values_of(kind, cells, style)[0]
 
 
 class Curves:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.inspection.columns import PlainColumns, TableColumns
-from loclin.tables.kinds import frame_of
+from loclin.tables.cells import frame_of
 
 Floats = NDArray[np.float64]
 Columns = PlainColumns | TableColumns

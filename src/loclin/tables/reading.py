@@ -181,14 +181,14 @@ def _csv_rows(
         "SELECT * FROM read_csv(?, delim=?, header=false, auto_detect=false, skip=0, "
         f"columns={{{columns}}}, quote='\"', escape='\"', comment='', nullstr='')"
         + (f" LIMIT {n_rows}" if n_rows else ""),
-        [path, delimiter],
+        [_literal(path), delimiter],
     )
 
 
 def _parquet_parts(path: str, limit: float, whole: bool) -> Iterator[DataFrame]:
     with _database() as database:
         schema = database.execute(
-            "DESCRIBE SELECT * FROM read_parquet(?)", [path]
+            "DESCRIBE SELECT * FROM read_parquet(?)", [_literal(path)]
         ).fetchall()
         kinds = {name: kind for name, kind, *_ in schema}
         nested = [
@@ -204,7 +204,7 @@ def _parquet_parts(path: str, limit: float, whole: bool) -> Iterator[DataFrame]:
         check_size(path, COLUMN_BYTES * len(kinds), limit, f"{len(kinds):,} columns take")
         _check_texts(database, path, kinds, limit, whole)
         plain = ", ".join(_plain(name, kind) for name, kind in kinds.items())
-        rows = database.execute(f"SELECT {plain} FROM read_parquet(?)", [path])
+        rows = database.execute(f"SELECT {plain} FROM read_parquet(?)", [_literal(path)])
         while True:
             part = rows.fetch_df_chunk(_n_vectors(len(kinds)))
             yield part
@@ -229,7 +229,7 @@ def _check_texts(
         total, longest = database.execute(
             f"SELECT coalesce(sum({length}), 0), coalesce(max({length}), 0) "
             "FROM read_parquet(?)",
-            [path],
+            [_literal(path)],
         ).fetchall()[0]
         size = total if whole else min(total, longest * VECTOR)
         check_size(path, float(size), limit, "its texts take")
@@ -248,6 +248,11 @@ def _plain(name: str, kind: str) -> str:
     if kind.removeprefix("U") in numeric or kind in ("BOOLEAN", "VARCHAR", "DATE"):
         return column
     return column if kind.startswith("TIMESTAMP") else f"{column}::VARCHAR AS {column}"
+
+
+def _literal(path: str) -> str:
+    """Return the pattern that matches this path alone."""
+    return re.sub(r"([*?\[])", r"[\1]", path)
 
 
 def _quoted(name: str) -> str:
