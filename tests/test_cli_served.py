@@ -149,6 +149,7 @@ def test_an_explanation_is_drawn_and_written(churned, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "<svg" in text
     assert "Row 3 of churn.csv" in text
+    assert "Row <bdi>3</bdi>: predicted" in text
     assert "row's model at" in result.stdout
     told = json.loads(run("explain", file, path, "--row", 5, "--reference", 5, "--json").stdout)
     assert all(abs(one["adds"]) < 1e-12 for one in told["columns"]), "beside itself, nothing"

@@ -109,10 +109,11 @@ class Report:
         for what, holds in conditions.items():
             if holds(take):
                 continue
-            row = next((row for row in self.fair if holds(row)), None)
-            lines.append(
-                f"{what}: " + (f"{row.model}, {self._at(row)}." if row else "none.")
-            )
+            models = [*self.fair, *(row for row in self.rows if not row.baseline)]
+            row = next((row for row in models if holds(row)), None)
+            hardly = " (hardly tuned)" if row and row.tuned.needed else ""
+            found = f"{row.model}{hardly}, {self._at(row)}" if row else "none"
+            lines.append(f"{what}: {found}.")
         return lines
 
     def _budget(self) -> list[str]:

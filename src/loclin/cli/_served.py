@@ -136,11 +136,6 @@ def explain_row(
     held = _rows(_parts(model, about, data, header, max_gb), wanted, data)
     against = None if reference is None else held[1]
     display = LocalModelDisplay.from_estimator(model, held[0], reference=against)
-    if as_json:
-        print(json.dumps(_as_dict(display, about), indent=1, ensure_ascii=False))
-    else:
-        for line in _words(display):
-            say(line)
     if outputs["png"] is not None:
         picture = io.BytesIO()
         kind = outputs["png"].suffix[1:].lower()
@@ -157,6 +152,11 @@ def explain_row(
         page = explanation_page(display, title=title, facts=facts)
         replace_file(outputs["html"], page.encode("utf-8", errors="backslashreplace"))
         say(f"wrote {outputs['html']}", error=True)
+    if as_json:
+        print(json.dumps(_as_dict(display, about), indent=1, ensure_ascii=False))
+    else:
+        for line in _words(display):
+            say(line)
 
 
 def _rows(parts: Iterator[Any], wanted: Sequence[int], data: str) -> list[Any]:
@@ -166,7 +166,9 @@ def _rows(parts: Iterator[Any], wanted: Sequence[int], data: str) -> list[Any]:
         for row in wanted:
             if first <= row < first + part.shape[0]:
                 place = slice(row - first, row - first + 1)
-                found[row] = part.iloc[place] if hasattr(part, "iloc") else part[place]
+                found[row] = part[place]
+                if hasattr(part, "iloc"):
+                    found[row] = part.iloc[place].set_axis([row])
         first += part.shape[0]
         if len(found) == len(set(wanted)):
             return [found[row] for row in wanted]

@@ -136,7 +136,7 @@ def _csv_parts(path: str, header: bool, limit: float) -> Iterator[DataFrame]:
         skipped = int(header)
         while len(part := rows.fetch_df_chunk(_n_vectors(len(names)))):
             part.columns = columns
-            yield part.iloc[skipped:]
+            yield part.iloc[skipped:].reset_index(drop=True)
             skipped = 0
 
 
