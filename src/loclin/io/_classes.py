@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from loclin._models import FOLDERS
+from loclin._names import FOLDERS
 
 Trusted = type | Callable[..., Any] | str
 # Where estimators are looked up, by their public name.
