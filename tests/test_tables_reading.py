@@ -263,3 +263,13 @@ def test_parquet_columns_become_numbers_texts_flags_and_dates(tmp_path):
     parquet.write_table(arrow.table({"a": [1], "b": [[1]], "c": [{"d": 1}]}), path)
     with pytest.raises(UnreadableFile, match="'b', 'c': lists or structs"):
         read(path)
+
+
+def test_every_column_gets_a_name_of_its_own(tmp_path):
+    path = tmp_path / "t.csv"
+    names = ["a", "a", "", "a.1", "a", "Unnamed: 2", "a.1"]
+    path.write_text(",".join(names) + "\n" + ",".join("1234567") + "\n")
+    found = list(read(path).columns)
+    assert len(set(found)) == 7
+    assert found == ["a", "a.2", "Unnamed: 2", "a.1", "a.3", "Unnamed: 2.1", "a.1.1"]
+    assert len(set(reading._unique(["x"] * 50_000))) == 50_000

@@ -18,7 +18,6 @@ from sklearn.datasets import load_svmlight_file
 
 from loclin.cli._errors import listed, one_line, plural
 from loclin.tables.reading import (
-    COLUMN_BYTES,
     PARQUET,
     UnreadableFile,
     check_size,
@@ -44,6 +43,7 @@ Matrix: TypeAlias = np.ndarray | csr_array
 TABLES = (".csv", ".tsv", ".tab", *PARQUET)
 ARRAYS = (".npz", ".svm", ".libsvm", ".svmlight")
 LARGEST = 1e150  # above, the squares that standardising sums overflow
+FEATURE_BYTES = 10_000  # that models of a feature may take
 EITHER = (".txt", ".data")  # svmlight where the first line looks like it
 
 
@@ -109,7 +109,7 @@ def _read_svmlight(path: str, limit: float) -> Arrays:
             f"{path}: has no features, only labels; rows read 'label index:value ...'"
         )
     what = f"models of {X.shape[1]:,} features may take"
-    check_size(path, COLUMN_BYTES * X.shape[1], limit, what)
+    check_size(path, FEATURE_BYTES * X.shape[1], limit, what)
     return Arrays(csr_array(X), label_text(y))
 
 
@@ -157,7 +157,7 @@ def _npz_part(
     else:
         X = _npz_csr(path, *(held[key] for key in sparse_keys))
         what = f"models of {X.shape[1]:,} features may take"
-        check_size(path, COLUMN_BYTES * X.shape[1], limit, what)
+        check_size(path, FEATURE_BYTES * X.shape[1], limit, what)
     y = held.get("y" + end, np.zeros(X.shape[0]) if X.ndim else np.zeros(0))
     if X.ndim != 2 or y.ndim == 0 or y.size != y.shape[0] or X.shape[0] != len(y):
         raise UnreadableFile(

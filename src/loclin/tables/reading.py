@@ -8,6 +8,7 @@ import io
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,11 +27,11 @@ PARQUET = (".parquet", ".pq")
 # Where several make all rows equally wide, the first does: a comma may be a decimal's.
 DELIMITERS = "\t;|,"
 LONGEST_ROW = 2_000_000  # characters, DuckDB's own limit
-PROBED = 20_000  # rows that must be equally wide
+PROBED = 20_000  # rows that must be equally wide to begin with; of wide tables fewer
 CELLS_AT_ONCE = 2**20
 VECTOR = 2048  # rows, DuckDB's unit
 CELL_BYTES = 60  # of a short text in a DataFrame
-COLUMN_BYTES = 10_000  # of a model, and of a table with few rows
+COLUMN_BYTES = 70_000  # of a column while a table is read, however few its rows
 
 
 class UnreadableFile(ValueError):
@@ -157,7 +158,8 @@ def _dialect(
         what = f"{len(cells):,} columns of a table take"
         check_size(str(path), COLUMN_BYTES * len(cells), limit, what)
         try:
-            _csv_rows(database, str(path), delimiter, len(cells), PROBED).fetchall()
+            n_probed = min(PROBED, max(100, CELLS_AT_ONCE // len(cells)))
+            _csv_rows(database, str(path), delimiter, len(cells), n_probed).fetchall()
         except Exception as error:
             uneven.append((len(cells), error))
         else:
@@ -281,14 +283,14 @@ def _n_vectors(n_columns: int) -> int:
 
 def _unique(names: list[str]) -> list[str]:
     """Name columns without a name as pandas does, and repeated ones apart."""
-    unique: dict[str, None] = {}
+    given, unique = set(names), dict[str, None]()
+    numbers: Counter[str] = Counter()
     for position, name in enumerate(names):
-        name = name or f"Unnamed: {position}"
-        others = (f"{name}.{number}" for number in range(1, len(names) + 1))
-        taken = name in unique
-        unique[
-            next(other for other in others if other not in names) if taken else name
-        ] = None
+        own = name = name or f"Unnamed: {position}"
+        while own in unique or (own != name and own in given):
+            numbers[name] += 1
+            own = f"{name}.{numbers[name]}"
+        unique[own] = None
     return list(unique)
 
 
