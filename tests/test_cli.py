@@ -289,6 +289,24 @@ def test_interrupt_prints_what_is_finished(table, monkeypatch):
     assert {row["model"] for row in report["results"]} == {"Majority", "L3MClassifier"}
 
 
+def test_an_interrupt_saves_no_model(table, tmp_path, monkeypatch):
+    whole = _compare._run
+
+    def interrupted(system, *rest):
+        if system.name == "LinearSVC":
+            raise KeyboardInterrupt
+        return whole(system, *rest)
+
+    monkeypatch.setattr(_compare, "_run", interrupted)
+    file = tmp_path / "m.loclin"
+    file.write_text("the earlier one")
+    result = run(table, *FAST, "--save", file)
+    assert result.exit_code == 130
+    assert "Of the models that finished, take" in result.stdout
+    assert "nothing is saved" in result.stderr
+    assert file.read_text() == "the earlier one"
+
+
 def test_a_model_that_fails_is_left_out(table, monkeypatch):
     whole = _compare._run
 

@@ -78,8 +78,8 @@ def test_what_was_hardly_tuned_is_not_recommended_before_others():
     words = verdict(*rows)
     assert words[0].startswith("Take kNN: 6.0 % error")
     assert words[-1] == (
-        "1 model was hardly tuned (see the notes), and not recommended before others; for a fair "
-        "comparison: --budget 200"
+        "1 model was hardly tuned, as marked, and not recommended before others; for a fair "
+        "comparison give --budget 200"
     )
     assert verdict(rows[0], MAJORITY)[0].startswith("Take ML3"), "there is no other"
 
@@ -105,8 +105,9 @@ def test_verdict_without_models():
     assert "choose some" in verdict(MAJORITY)[0]
 
 
-def test_a_small_terminal_shows_whole_figures(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "95")
+@pytest.mark.parametrize("columns", ["80", "95"])
+def test_a_small_terminal_shows_whole_figures(monkeypatch, capsys, columns):
+    monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     one = row("LocallyLinearEnsemble", 10, 3e-6)
     figures = {**one.figures, "log_loss": 32.359}
@@ -114,6 +115,7 @@ def test_a_small_terminal_shows_whole_figures(monkeypatch, capsys):
     told = capsys.readouterr().out
     assert "…" not in told
     assert "32.359" in told
+    assert ("95 % range" in told) is (columns == "95")
 
 
 @pytest.mark.parametrize(("threads", "unit"), [(1, "processor seconds"), (2, "by the clock")])

@@ -59,7 +59,7 @@ def test_predictions_are_the_models_whatever_the_parts(churned, tmp_path, monkey
     run("predict", file, path, "--proba", "--out", tmp_path / "out.csv")
     found = pd.read_csv(tmp_path / "out.csv")
     assert list(found.columns) == ["predicted churn", "no", "yes"]
-    np.testing.assert_allclose(found[["no", "yes"]], model.predict_proba(table), rtol=1e-9)
+    np.testing.assert_allclose(found[["no", "yes"]], model.predict_proba(table), rtol=1e-5)
     piped = run("predict", file, "-", text=path.read_text())
     assert pd.read_csv(io.StringIO(piped.stdout)).equals(whole)
     table.to_parquet(tmp_path / "churn.parquet")
@@ -77,8 +77,13 @@ def test_a_rows_columns_add_up_to_its_score(churned):
     assert sign * score == pytest.approx(told["score"], abs=1e-9)
     assert added == pytest.approx(told["score"], abs=1e-9)
     words = run("explain", file, path, "--row", 7).stdout
-    assert f"{told['predicted']} rather than {told['against']}: score" in words
-    assert f"= {table['charge'][7]}" in words
+    share = model.predict_proba(table.iloc[[7]]).max()
+    assert told["probability"] == pytest.approx(share)
+    start = f"{told['predicted']} rather than {told['against']}, probability {share:.3f};"
+    assert words.startswith(start)
+    numbers = [float(line.split()[0]) for line in words.splitlines()[1:]]
+    assert sum(numbers[:-1]) == pytest.approx(numbers[-1], abs=0.01)
+    assert "charge = missing" in words
 
 
 def test_auto_takes_the_best_by_the_metric(tmp_path, monkeypatch):
@@ -132,7 +137,7 @@ def test_arrays_are_fitted_and_predicted(tmp_path):
     found = pd.read_csv(io.StringIO(run("predict", file, tmp_path / "rows.npz", "--proba").stdout))
     model = loclin.io.load(file)
     assert found["predicted label"].tolist() == model.predict(X).tolist()
-    np.testing.assert_allclose(found[["a", "b", "c"]], model.predict_proba(X), rtol=1e-9)
+    np.testing.assert_allclose(found[["a", "b", "c"]], model.predict_proba(X), rtol=1e-5)
     lines = run("predict", file, tmp_path / "rows.npz", "--json").stdout.splitlines()
     assert json.loads(lines[2]) == {"predicted label": found["predicted label"][2]}
     assert "3 features" in run("info", file).stdout
@@ -175,10 +180,14 @@ def test_rows_unlike_the_training_rows_are_told(churned, tmp_path):
     table.loc[:1, "charge"] = "free"
     table.loc[4, "visits"] = None
     table.to_csv(tmp_path / "new.csv", index=False)
-    result = run("predict", file, tmp_path / "new.csv")
+    result = run("predict", file, tmp_path / "new.csv", "--keep", "more, charge")
+    assert result.stdout.startswith("more,charge,predicted churn\n1,free,")
+    assert (
+        "has no column 'none'"
+        in run("predict", file, tmp_path / "new.csv", "--keep", "none", status=2).stderr
+    )
     assert result.stdout.count("\n") == 401
     assert result.stderr.splitlines() == [
-        "note: columns 'more' are not used",
         "note: column 'contract': 3 values are new and count as rare",
         "note: column 'charge': 2 values are no number, or infinite, and count as missing",
         "note: column 'visits': 1 gaps get the median; the training rows had none",

@@ -138,6 +138,9 @@ def test_a_budget_that_is_too_short_says_what_is_enough(fits):
     assert short.needed > 5 * 5 * 0.11
     assert search({"a": loguniform(1, 10)}, budget=short.needed).needed == 0.0
     assert search({"a": [1]}, budget=1.2).needed == 0.0, "there are no more candidates"
+    own = System("own", lambda seed: None, {"a": loguniform(1, 10)}, own=True)
+    found = tune(own, rows_of(np.arange(200) % 2), Shape(200, 1), Settings(budget=1.0))
+    assert (found.tried, found.needed) == (2, 0.0), "its fits find what matters most"
 
 
 def test_first_candidate_is_scored_however_slow(fits):
@@ -209,13 +212,13 @@ def test_folds_of_a_table_are_encoded_by_their_own_rows():
 # --- systems --------------------------------------------------------------------------------------
 
 
-def test_regularisation_keeps_its_weight_when_rows_are_more():
+def test_what_is_drawn_is_written_out_for_the_rows_there_are():
     system = System("x", lambda seed: None)
-    drawn = {"alpha*n/norm2": 0.5, "gamma*norm2": 2.0, "C": 3.0, "n_components": 400}
+    drawn = {"gamma*norm2": 2.0, "C": 3.0, "n_components": 400}
     few = system.resolve(drawn, Shape(100, 10, variance=0.7))
     many = system.resolve(drawn, Shape(1000, 10, variance=0.7))
-    assert few == {"alpha": 0.04, "gamma": 2 / 7, "C": 3.0, "n_components": 100}
-    assert many == {"alpha": 0.004, "gamma": 2 / 7, "C": 3.0, "n_components": 400}
+    assert few == {"gamma": 2 / 7, "C": 3.0, "n_components": 100}
+    assert many == {"gamma": 2 / 7, "C": 3.0, "n_components": 400}
 
 
 def test_some_systems_run_only_where_they_are_asked_for():
@@ -250,12 +253,14 @@ def test_every_public_classifier_of_loclin_is_there(monkeypatch):
     assert own[-2:] == ["LaterClassifier", "LocallyLinearEnsemble"], "after those it is made of"
 
 
-def test_no_candidate_cross_validates_alpha_by_itself():
+def test_own_classifiers_start_from_their_defaults_and_find_their_strength():
     for system in roster():
-        for drawn in (system.start, {"alpha*n/norm2": 0.01}):
-            if "alpha*n/norm2" in system.space:
-                model = system.make(drawn, Shape(100, 5), 0)[-1]
-                assert model.alpha != "auto"
+        if system.own:
+            assert not system.start
+            assert not [key for key in system.space if key.startswith("alpha")]
+            own = system.build(0).get_params(deep=False)
+            default = type(system.build(0))().get_params(deep=False)
+            assert {**own, "random_state": 0} == {**default, "random_state": 0}
 
 
 @pytest.mark.filterwarnings("ignore:Liblinear failed to converge", "ignore:The duality gap is")

@@ -298,11 +298,12 @@ def test_classes_are_chosen(display):
 def test_numbers_come_as_a_frame_and_for_shap(display, monkeypatch):
     frame = display.frame()
     assert list(frame) == ["row", "class", "against", "column", "value", "contribution"]
-    assert len(frame) == 5 * 4
-    line = frame.iloc[4 * 2 + 1]
+    assert len(frame) == 5 * 5
+    assert frame["column"][4] == "reference"
+    line = frame.iloc[5 * 2 + 1]
     assert list(line[:4]) == [85, display.classes[2], display.against[2], X.columns[1]]
     assert line["value"] == X.iloc[85, 1]
-    sums = frame.groupby("row")["contribution"].sum().to_numpy() + display.base
+    sums = frame.groupby("row")["contribution"].sum().to_numpy()
     np.testing.assert_allclose(sums, display.scores, **EXACT)
     monkeypatch.setitem(sys.modules, "shap", SimpleNamespace(Explanation=SimpleNamespace))
     found = display.to_shap()
@@ -318,6 +319,7 @@ def test_numbers_come_as_a_frame_and_for_shap(display, monkeypatch):
 def test_importances_are_mean_sizes_of_contributions(tables, monkeypatch):
     table, models = tables
     frame = LocalModelDisplay.from_estimator(models[3], table).frame()
+    frame = frame[frame["column"] != "reference"].copy()
     frame["size"] = frame["contribution"].abs()
     found = feature_importances(models[3], table)
     expected = frame.groupby("column", sort=False)["size"].mean()

@@ -229,6 +229,10 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Add a column of probabilities a class.")
     ] = False,
+    keep: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns to write beside, such as customer_id."),
+    ] = None,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="CSV to write; - for standard output.")
     ] = Path("-"),
@@ -247,6 +251,7 @@ def predict(
             out,
             header=not no_header,
             proba=proba,
+            keep=[] if keep is None else [name.strip() for name in keep.split(",")],
             max_gb=max_gb,
             as_json=json,
         )

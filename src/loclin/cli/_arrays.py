@@ -110,7 +110,7 @@ def _read_svmlight(path: str, limit: float) -> Arrays:
         )
     what = f"models of {X.shape[1]:,} features may take"
     check_size(path, FEATURE_BYTES * X.shape[1], limit, what)
-    return Arrays(csr_array(X), label_text(y))
+    return Arrays(csr_array(X), label_text(y, path, limit))
 
 
 def _read_npz(path: str, limit: float) -> tuple[Arrays, Arrays | None]:
@@ -173,7 +173,7 @@ def _npz_part(
                 f"{path}: classes has shape {names.shape}; it must be a list of the classes' names"
             )
         y = names[y] if 0 <= y.min() <= y.max() < len(names) else y
-    return Arrays(X, label_text(y))
+    return Arrays(X, label_text(y, path, limit))
 
 
 def _npz_csr(
@@ -202,17 +202,23 @@ def _npz_csr(
     return X
 
 
-def label_text(labels: Any) -> NDArray[Any]:
+def label_text(labels: Any, where: str = "", limit: float = np.inf) -> NDArray[Any]:
     """Return labels as texts, missing ones as ``""``.
 
     Whole numbers stand without a point, and bytes as the text that they are.
     """
-    labels = np.asarray(labels)
-    if labels.dtype.kind not in "biufSUO":
-        raise UnreadableFile(f"labels of type {labels.dtype}; use numbers or texts")
-    values, inverse = np.unique(labels, return_inverse=True) if labels.dtype.kind != "O" else (
-        labels, slice(None))  # fmt: skip
-    return np.array([_one_label(value) for value in values], dtype=str)[inverse]
+    if isinstance(labels, list):
+        texts, places = [_one_label(value) for value in labels], None
+    else:
+        if labels.dtype.kind not in "biufSUO":
+            raise UnreadableFile(f"labels of type {labels.dtype}; use numbers or texts")
+        values, places = np.unique(labels, return_inverse=True)
+        texts = [_one_label(value) for value in values.tolist()]
+    longest = max(map(len, texts), default=0)
+    what = f"labels of up to {longest:,} characters take"
+    check_size(where, 4 * longest * len(labels), limit, what)
+    found = np.array(texts, dtype=str)
+    return found if places is None else found[places]
 
 
 def _one_label(value: Any) -> str:

@@ -34,8 +34,17 @@ def python_code(rows: Labelled, model: BaseEstimator, *, header: bool = True) ->
     imports += _imports(model)
     with config_context(print_changed_only=True):
         built = model.__repr__(N_CHAR_MAX=10**6)
-    imports = sorted(set(imports), key=lambda line: (line.startswith("from"), line))
-    return "\n".join([*imports, "", *reading, f"model = {built}", "model.fit(X, y)"])
+    plain = sorted({line for line in imports if line.startswith("import")})
+    named: dict[str, set[str]] = {}
+    for line in set(imports) - set(plain):
+        _, module, _, name = line.split()
+        named.setdefault(module, set()).add(name)
+    froms = [
+        f"from {module} import {', '.join(sorted(named[module]))}"
+        for module in sorted(named)
+    ]
+    lines = [*plain, *froms, "", *reading, f"model = {built}", "model.fit(X, y)"]
+    return "\n".join(lines)
 
 
 def _reading(rows: Labelled, header: bool) -> tuple[list[str], list[str]]:

@@ -104,7 +104,9 @@ def run(
     except OSError as error:
         lost = error
     write_outputs(report, {name: outputs[name] for name in ("csv", "html", "plot")})
-    if outputs["save"] is not None:
+    if outputs["save"] is not None and report.interrupted:
+        say(f"note: interrupted, so nothing is saved in {outputs['save']}", error=True)
+    elif outputs["save"] is not None:
         _save_best(outputs["save"], report, systems, rows)
     if lost is not None:
         raise typer.Exit(lost_output(lost))

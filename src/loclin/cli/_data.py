@@ -184,7 +184,7 @@ def _of_table(source: str, target: str | None, header: bool, limit: float) -> La
         raise InputError(f"{source}: no column '{target}'; {cure}")
     if len(names) < 2:
         raise InputError(f"{source}: has one column; it needs features and a target")
-    labels = label_text(frame[target].astype(object).to_list())
+    labels = label_text(frame[target].astype(object).to_list(), source, limit)
     missing = int((labels == "").sum())
     if missing:
         notes.append(f"{plural(missing, 'row')} without a label left out")

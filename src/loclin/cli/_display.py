@@ -19,6 +19,7 @@ from loclin.cli._text import cells, columns, late_cells, micros, named_figure
 
 __all__ = ["Watch", "show", "watching"]
 
+HIDDEN = ("95 % range", "fit s", "size", "AUC")  # in turn, on a narrow terminal
 PIPE_WIDTH = 1000  # columns, so that no line of a pipe is broken
 
 
@@ -71,25 +72,21 @@ def watching(names: Sequence[str]) -> Iterator[Watch]:
 
 def show(report: Report) -> None:
     """Print the table, what is to know of it, the verdict, and the code."""
-    metric, on_terminal = report.settings.metric, sys.stdout.isatty()
+    on_terminal = sys.stdout.isatty()
     width = None if on_terminal else PIPE_WIDTH
     console = Console(highlight=False, force_terminal=on_terminal, width=width)
     if report.rows or report.late:
-        names = columns(metric)
-        shape = box.SIMPLE_HEAD if on_terminal else None
-        table = Table(box=shape, pad_edge=False, padding=(0, 1))
-        table.add_column("")
-        for name in names:
-            side = "left" if name == "model" else "right"
-            table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
-        for row, mark in zip(report.rows, footnotes(report)[1], strict=True):
-            name, *figures = cells(row, metric)
-            style = "bold green" if row.front else "dim" if row.baseline else ""
-            own = Text(name, style="bold" if row.own else "")
-            table.add_row(mark, own, *figures, style=style)
-        for item in report.late:
-            table.add_row("", *late_cells(item, metric), style="dim")
-        console.print(table)
+        wide = console.options.update(width=PIPE_WIDTH)
+        tables = [
+            _table(report, HIDDEN[:hidden], on_terminal)
+            for hidden in range(len(HIDDEN) + 1)
+        ]
+        fitting = (
+            table
+            for table in tables
+            if console.measure(table, options=wide).maximum <= console.width
+        )
+        console.print(next(fitting, tables[-1]))
     for line in legend(report):
         console.print(printable(line), style="dim", markup=False)
     console.print()
@@ -99,3 +96,29 @@ def show(report: Report) -> None:
         console.print("\nIn Python:\n", style="dim")
         print(report.code, flush=True)
     sys.stdout.flush()
+
+
+def _table(report: Report, hidden: Sequence[str], on_terminal: bool) -> Table:
+    """Return the table without the columns that are hidden."""
+    metric = report.settings.metric
+    shape = box.SIMPLE_HEAD if on_terminal else None
+    table = Table(box=shape, pad_edge=False, padding=(0, 1))
+    table.add_column("")
+    names = columns(metric)
+    for name in names:
+        if name not in hidden:
+            side = "left" if name == "model" else "right"
+            table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
+
+    def shown(values: Sequence[str]) -> list[str]:
+        pairs = zip(names, values, strict=True)
+        return [value for name, value in pairs if name not in hidden]
+
+    for row, mark in zip(report.rows, footnotes(report)[1], strict=True):
+        name, *figures = shown(cells(row, metric))
+        style = "bold green" if row.front else "dim" if row.baseline else ""
+        own = Text(name, style="bold" if row.own else "")
+        table.add_row(mark, own, *figures, style=style)
+    for item in report.late:
+        table.add_row("", *shown(late_cells(item, metric)), style="dim")
+    return table

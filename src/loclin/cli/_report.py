@@ -90,7 +90,8 @@ class Report:
                 *self._budget(),
             ]
         best = fair[0]
-        words = [f"Take {take.model}: {self._at(take)}."]
+        start = "Of the models that finished, take" if self.interrupted else "Take"
+        words = [f"{start} {take.model}: {self._at(take)}."]
         if take is not best:
             words.append(
                 f"{best.model} has {self._at(best)}; on {len(self.data.y_test):,} test rows the "
@@ -126,8 +127,8 @@ class Report:
         enough = max(1, ceil(needed / unit) * unit)
         were = "was" if len(short) == 1 else "were"
         return [
-            f"{plural(len(short), 'model')} {were} hardly tuned (see the notes), and not "
-            f"recommended before others; for a fair comparison: --budget {enough}"
+            f"{plural(len(short), 'model')} {were} hardly tuned, as marked, and not recommended "
+            f"before others; for a fair comparison give --budget {enough}"
         ]
 
     def _at(self, row: Result) -> str:
@@ -170,7 +171,8 @@ def methods(report: Report) -> list[str]:
     return [
         f"Each model was tuned on the training rows alone, by {settings.folds}-fold stratified "
         f"cross-validation and by {NAMES[settings.metric]} (error where a model has no "
-        f"probabilities): first its defaults, then up to {settings.candidates - 1} random "
+        f"probabilities): first its defaults (but C = 0.01 for LinearSVC; 300 components "
+        f"and C = 10 for Nystroem), then up to {settings.candidates - 1} random "
         f"candidates, until {settings.budget:g} s were spent or the best no longer moved.",
         f"The best candidate was fitted on the training rows ({len(data.y_train):,}; of more than "
         f"{MOST_ROWS:,} rows, so many are drawn to tune on) and tested once on "

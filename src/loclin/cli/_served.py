@@ -20,6 +20,8 @@ from loclin.cli._fit import figures_line
 from loclin.cli._outputs import check_outputs, replace_file
 from loclin.cli._saved import About, encoder_of, load_model
 from loclin.cli._terminal import say
+from loclin.forest import ForestClassifier
+from loclin.inspection.text import value_text
 from loclin.io import replaced
 from loclin.tables import read_parts
 
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["explain_row", "predict_rows", "show_info"]
 
 ROWS_AT_ONCE = 50_000  # of arrays
+OF_FORESTS = (
+    "Forests are a part of this ensemble. Their part of the score is no column's: it is in the "
+    "row's model at the reference."
+)
 
 
 def predict_rows(
@@ -38,10 +44,14 @@ def predict_rows(
     *,
     header: bool,
     proba: bool,
+    keep: Sequence[str],
     max_gb: float,
     as_json: bool,
 ) -> None:
-    """Write a line for each row: its class, and with ``proba`` the shares of all classes."""
+    """Write a line for each row: its class, and with ``proba`` the probabilities of all.
+
+    Columns to keep stand before them.
+    """
     model, about = load_model(file)
     check_outputs({"out": out}, [data, str(file)])
     if proba and not hasattr(model, "predict_proba"):
@@ -50,7 +60,10 @@ def predict_rows(
         )
     found: Counter[tuple[str, str]] = Counter()
     extra: list[str] = []
+    n_rows = 0
     encoder = encoder_of(model)
+    if keep and encoder is None:
+        raise InputError("--keep is for tables; leave it out")
     with _opened(out) as to:
         for number, rows in enumerate(_parts(model, about, data, header, max_gb)):
             if encoder is None:
@@ -60,11 +73,28 @@ def predict_rows(
                 features, notes = encoder.transform_and_note(rows)
                 found.update(notes)
                 table = _predicted(model[1:], about, features, proba)
+                missing = [name for name in keep if name not in rows.columns]
+                if missing:
+                    raise InputError(f"--keep: {data} has no column {listed(missing)}")
+                for place, name in enumerate(keep):
+                    table.insert(
+                        place, name, rows[name].to_numpy(), allow_duplicates=True
+                    )
             if as_json:
                 to.write(table.to_json(orient="records", lines=True, force_ascii=False))
             else:
-                table.to_csv(to, index=False, header=number == 0, lineterminator="\n")
-    others = [name for name in extra if name != about.target]
+                first = number == 0
+                table.to_csv(
+                    to,
+                    index=False,
+                    header=first,
+                    lineterminator="\n",
+                    float_format="%.6g",
+                )
+            n_rows += len(table)
+    if str(out) != "-":
+        say(f"wrote {n_rows:,} rows to {out}", error=True)
+    others = [name for name in extra if name not in (about.target, *keep)]
     if others:
         say(f"note: columns {listed(others)} are not used", error=True)
     for (name, what), count in found.items():
@@ -136,6 +166,13 @@ def explain_row(
     held = _rows(_parts(model, about, data, header, max_gb), wanted, data)
     against = None if reference is None else held[1]
     display = LocalModelDisplay.from_estimator(model, held[0], reference=against)
+    shares = model.predict_proba(held[0])[0] if hasattr(model, "predict_proba") else None
+    share = (
+        None if shares is None else float(shares[model.classes_ == display.classes[0]][0])
+    )
+    members = getattr(model[-1], "members_", [])
+    has_forest = any(isinstance(one, ForestClassifier) for one in members)
+    notes = [OF_FORESTS] if has_forest else []
     if outputs["png"] is not None:
         picture = io.BytesIO()
         kind = outputs["png"].suffix[1:].lower()
@@ -149,14 +186,17 @@ def explain_row(
             "predicts": about.target,
             "fitted to": about.source,
         }
-        page = explanation_page(display, title=title, facts=facts)
+        if share is not None:
+            facts["probability"] = f"{share:.3f}"
+        page = explanation_page(display, title=title, facts=facts, notes=notes)
         replace_file(outputs["html"], page.encode("utf-8", errors="backslashreplace"))
         say(f"wrote {outputs['html']}", error=True)
     if as_json:
-        print(json.dumps(_as_dict(display, about), indent=1, ensure_ascii=False))
-    else:
-        for line in _words(display):
-            say(line)
+        told = _as_dict(display, about, share)
+        print(json.dumps(told, indent=1, ensure_ascii=False))
+        return
+    for line in (*_words(display, share), *notes):
+        say(line)
 
 
 def _rows(parts: Iterator[Any], wanted: Sequence[int], data: str) -> list[Any]:
@@ -176,7 +216,9 @@ def _rows(parts: Iterator[Any], wanted: Sequence[int], data: str) -> list[Any]:
     raise InputError(f"row {missing} is not there: {data} has rows 0 to {first - 1}")
 
 
-def _as_dict(display: LocalModelDisplay, about: About) -> dict[str, Any]:
+def _as_dict(
+    display: LocalModelDisplay, about: About, share: float | None
+) -> dict[str, Any]:
     """Return the explanation of one row as plain values."""
     compared = display.reference_values or [None] * len(display.columns)
     columns = zip(
@@ -190,24 +232,33 @@ def _as_dict(display: LocalModelDisplay, about: About) -> dict[str, Any]:
         "target": about.target,
         "predicted": str(display.classes[0]),
         "against": str(display.against[0]),
+        "probability": share,
         "score": float(display.scores[0]),
         "reference": display.reference,
         "score at the reference": float(display.base[0]),
         "columns": [
-            {"column": name, "value": str(value), "reference": str(other), "adds": added}
+            {
+                "column": name,
+                "value": value_text(value),
+                "reference": value_text(other),
+                "adds": added,
+            }
             for name, value, other, added in columns
         ],
     }
 
 
-def _words(display: LocalModelDisplay) -> Iterator[str]:
+def _words(display: LocalModelDisplay, share: float | None) -> Iterator[str]:
     """Yield the lines of an explanation, the columns that add most first."""
     label, other = display.classes[0], display.against[0]
-    yield f"{label} rather than {other}: score {display.scores[0]:+.3f}"
+    probability = "" if share is None else f", probability {share:.3f}"
+    yield f"{label} rather than {other}{probability}; the score is the sum of these lines:"
     yield f"{display.base[0]:+9.3f}  the row's model at {display.reference}"
     for place in np.argsort(-np.abs(display.contributions[0]), kind="stable"):
-        added = display.contributions[0, place]
-        yield f"{added:+9.3f}  {display.columns[place]} = {display.values[0, place]}"
+        added = display.contributions[0, place] + 0.0
+        value = value_text(display.values[0, place])
+        yield f"{added:+9.3f}  {display.columns[place]} = {value}"
+    yield f"{display.scores[0]:+9.3f}  the score"
 
 
 def show_info(file: Path, *, as_json: bool) -> None:
@@ -223,7 +274,8 @@ def show_info(file: Path, *, as_json: bool) -> None:
     )
     say(f"predicts {about.target}: {', '.join(about.classes)}")
     figures = figures_line(about.figures, about.measured_rows)
-    say(f"on {about.measured_rows:,} rows of {about.measured_on}: {figures}")
+    measured = about.measured_on.removesuffix(" rows")
+    say(f"on {about.measured_rows:,} rows ({measured}): {figures}")
     for name, kind in columns.items():
         say(f"  {name}: {'left out' if kind == 'leave out' else kind}")
     if encoder is None:

@@ -1,14 +1,10 @@
 """The classifiers that are compared: how each is built, and what is searched for it.
 
-A search space maps parameters to distributions. Three keys are drawn in a form that
+A search space maps parameters to distributions. Some keys are drawn in a form that
 carries over from the rows of a cross-validation fold to all rows, and `System.resolve`
 writes them out:
 
-- ``alpha*n/norm2``: L2 strength times the number of rows, so that the penalty keeps its
-  weight against the *sum* of losses, as a constant ``C`` does in scikit-learn's SVMs; in
-  units of the mean squared norm of the scaled rows, with which the best strength grows
-  (measured: from 0.1 / n on LETTER's 16 features to 13 / n on USPS's 256);
-- ``gamma*norm2``: RBF width in the inverse of that unit, less the square of the mean (1
+- ``gamma*norm2``: RBF width over the inverse of the mean squared norm of scaled rows (1
   is scikit-learn's ``gamma="scale"``);
 - ``n_components``, ``n_neighbors``, ``n_models``: no more than there are rows;
   ``n_anchors``, ``n_clusters``: no more than one for four rows.
@@ -31,6 +27,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
@@ -95,11 +92,7 @@ class System:
         """Write drawn parameters out as the classifier takes them."""
         parameters = {}
         for key, value in drawn.items():
-            if key == "alpha*n/norm2":
-                parameters["alpha"] = (
-                    value * (1 + shape.n_features * shape.variance) / shape.n_rows
-                )
-            elif key == "gamma*norm2":
+            if key == "gamma*norm2":
                 parameters["gamma"] = value / (shape.n_features * (shape.variance or 1.0))
             elif key in ("n_anchors", "n_clusters"):
                 parameters[key] = min(value, max(1, shape.n_rows // 4))
@@ -201,38 +194,21 @@ def _key(name: str) -> str:
 
 
 def _own_spaces() -> dict[str, dict[str, Any]]:
-    by_anchors = {
-        "n_anchors": [25, 50, 100, 200],
-        "n_neighbors": [4, 8, 16],
-        "alpha*n/norm2": loguniform(0.001, 0.1),  # codes have squared norms of about 0.2
-    }
+    """Return what is searched beside the strength, which a fit finds by itself."""
+    by_anchors = {"n_anchors": [25, 50, 100, 200], "n_neighbors": [4, 8, 16]}
     return {
-        "ML3Classifier": {
-            "n_models": [8, 16, 32, 64],
-            "alpha*n/norm2": loguniform(0.003, 0.3),
-        },
+        "ML3Classifier": {"n_models": [8, 16, 32, 64]},
         "LLSVMClassifier": by_anchors,
         "SAPLClassifier": by_anchors,
-        "L3MClassifier": {
-            "n_regions": [2, 4, 6, 8, 12],
-            "alpha*n/norm2": loguniform(0.001, 0.3),
-        },
-        "LDKLClassifier": {
-            "depth": [2, 3, 4, 5, 6],
-            "alpha*n/norm2": loguniform(0.003, 0.3),
-        },
-        "LMKLClassifier": {
-            "n_models": [5, 10, 20, 40],
-            "alpha*n/norm2": loguniform(0.001, 0.3),
-        },
+        "L3MClassifier": {"n_regions": [2, 4, 6, 8, 12]},
+        "LDKLClassifier": {"depth": [2, 3, 4, 5, 6]},
+        "LMKLClassifier": {"n_models": [5, 10, 20, 40]},
         "KernelLMKLClassifier": {
             "kernels": [("linear", "poly"), ("linear", "rbf"), ("poly", "rbf")]
         },
         "CSVMClassifier": {
             "n_clusters": [8, 16, 32, 64, 128],
             "global_penalty": loguniform(0.1, 3),
-            # long vectors have three times the norm
-            "alpha*n/norm2": loguniform(0.01, 1),
         },
         "SVMKNNClassifier": {"n_neighbors": [5, 10, 20, 50, 100]},
         "USSVMClassifier": {
@@ -251,12 +227,8 @@ def _own_systems() -> list[System]:
         made = getattr(loclin, name, None)
         if isclass(made) and issubclass(made, ClassifierMixin) and not isabstract(made):
             space = spaces.get(name, {})
-            # alpha="auto" would cross-validate within the cross-validation
-            start = {"alpha": "scale"} if "alpha*n/norm2" in space else {}
             build, on_request = partial(_own, made), name in ON_REQUEST
-            systems.append(
-                System(name, build, space, start, own=True, on_request=on_request)
-            )
+            systems.append(System(name, build, space, own=True, on_request=on_request))
     # The ensemble finds its members' loops compiled; beside them it would compile them
     # once more.
     return sorted(systems, key=lambda system: system.name == "LocallyLinearEnsemble")
@@ -301,6 +273,11 @@ def _rivals() -> list[System]:
                 "l2_regularization": loguniform(1e-3, 10),
             },
             tree=True,
+        ),
+        System(
+            "LogisticRegression",
+            partial(_seeded, LogisticRegression, max_iter=1000),
+            {"C": loguniform(1e-4, 1e2)},
         ),
         # C = 1, the default, is up to 40 times slower on standardised features and seldom
         # wins

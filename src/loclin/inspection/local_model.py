@@ -240,19 +240,22 @@ class LocalModelDisplay:
         Returns
         -------
         frame : DataFrame
-            A line for each row and column: "row", "class", "against", "column", "value" and
-            "contribution".
+            A line for each row and column, and one for the row's model at the reference, whose
+            column is called "reference": "row", "class", "against", "column", "value" and
+            "contribution". The contributions of a row sum to its score.
         """
         pd = required("pandas", '"loclin[tables]"')
-        n_rows, n_columns = self.contributions.shape
+        n_rows, n_columns = len(self.base), len(self.columns) + 1
+        nothing = np.full((n_rows, 1), None, object)
+        values = np.hstack([self.values.astype(object), nothing])
         return pd.DataFrame(
             {
                 "row": [name for name in self.rows for _ in range(n_columns)],
                 "class": np.repeat(self.classes, n_columns),
                 "against": np.repeat(self.against, n_columns),
-                "column": self.columns * n_rows,
-                "value": self.values.ravel(),
-                "contribution": self.contributions.ravel(),
+                "column": [*self.columns, "reference"] * n_rows,
+                "value": values.ravel(),
+                "contribution": np.column_stack([self.contributions, self.base]).ravel(),
             }
         )
 
