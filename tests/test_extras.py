@@ -14,18 +14,28 @@ class Bare:
         self.finder = finder
 
     def find_spec(self, name, *where):
-        extras = "typer", "rich", "pandas", "pyarrow", "matplotlib"
+        extras = "typer", "rich", "pandas", "pyarrow", "matplotlib", "jinja2"
         return None if name in extras else self.finder.find_spec(name, *where)
 
 
 sys.meta_path[:] = map(Bare, sys.meta_path)
 
 import loclin
-from loclin import anchors, codings, datasets
+from loclin import anchors, codings, datasets, inspection
 
 X, y = datasets.make_xor(60, random_state=0)
 model = loclin.ML3Classifier(n_models=2, alpha="scale", random_state=0).fit(X, y)
 print(model.predict(X).shape, datasets.load("iris").X_train.shape)
+display = inspection.LocalModelDisplay.from_estimator(model, X[:2], reference=X)
+for picture_frame_page in (
+    display.plot,
+    display.frame,
+    lambda: inspection.explanation_page(display, title=""),
+):
+    try:
+        picture_frame_page()
+    except ImportError as error:
+        print(error)
 from loclin.cli import main
 
 main()
@@ -39,7 +49,15 @@ def bare():
 
 
 def test_the_library_needs_no_extra(bare):
-    assert bare.stdout == "(60,) (150, 4)\n", bare.stderr
+    assert bare.stdout.startswith("(60,) (150, 4)\n"), bare.stderr
+
+
+def test_pictures_frames_and_pages_name_their_extras(bare):
+    assert bare.stdout.splitlines()[1:] == [
+        'This needs matplotlib: pip install "loclin[plot]"',
+        'This needs pandas: pip install "loclin[tables]"',
+        'This needs jinja2: pip install "loclin[html]"',
+    ]
 
 
 def test_the_command_names_its_extra_in_one_line(bare):

@@ -7,7 +7,8 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
-TESTED = ["cli", "plot", "parquet", "docs", "test"]  # what `dev` adds, contributors have newest
+# What `dev` adds, contributors have newest.
+TESTED = ["cli", "plot", "html", "parquet", "docs", "test"]
 
 
 def promised():

@@ -1,0 +1,15 @@
+"""Pictures, tables and pages that explain predictions.
+
+`LocalModelDisplay` shows what each column adds to a score, `explanation_page` writes it as one
+HTML page, and `feature_importances` takes the mean over rows. They read a classifier of loclin,
+alone or behind scalers or a `TableEncoder` in a pipeline.
+
+Pictures need matplotlib (``pip install "loclin[plot]"``), pages Jinja2 as well
+(``pip install "loclin[html]"``), data frames pandas (``pip install "loclin[tables]"``).
+"""
+
+from loclin.inspection.importances import feature_importances
+from loclin.inspection.local_model import LocalModelDisplay
+from loclin.inspection.page import explanation_page
+
+__all__ = ["LocalModelDisplay", "explanation_page", "feature_importances"]

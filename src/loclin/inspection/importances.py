@@ -1,0 +1,83 @@
+"""How much columns add to scores, over many rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from loclin.fitting.checks import check_option
+from loclin.inspection.columns import columns_of
+from loclin.inspection.parts import parts_of
+from loclin.inspection.text import required
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+_NUMBERS = 2**22  # coefficients that are held at once
+
+
+def feature_importances(
+    model: Any, X: Any, *, reference: Any = None, by: str | None = None
+) -> Series | DataFrame:
+    """Return the mean absolute contribution of each column.
+
+    Contributions are those of `LocalModelDisplay`: what a column adds to the score of the class
+    that is decided for, against the second. Their sizes hang on the reference and on the rows.
+
+    Parameters
+    ----------
+    model : classifier or Pipeline
+        As in `LocalModelDisplay.from_estimator`.
+    X : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_columns)
+        Rows to take the mean over. They are looked at part by part.
+    reference : row, array-like, DataFrame or None, default=None
+        As in `LocalModelDisplay.from_estimator`.
+    by : {None, "class"}, default=None
+        "class" takes a mean for each class, over the rows for which it is decided.
+
+    Returns
+    -------
+    importances : Series or DataFrame
+        One number for each column; with ``by="class"`` one row for each class, NaN where no row
+        is decided so.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from loclin import ML3Classifier
+    >>> from loclin.inspection import feature_importances
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = ML3Classifier(random_state=0).fit(X, y)
+    >>> sorted(feature_importances(model, X, reference=X).nlargest(2).index)
+    ['petal length (cm)', 'petal width (cm)']
+    >>> feature_importances(model, X, reference=X, by="class").shape
+    (3, 4)
+    """
+    if by is not None:
+        check_option("by", by, {"class"})
+    pd = required("pandas", '"loclin[tables]"')
+    columns, classifier = columns_of(model, X)
+    compared = columns.reference(reference)
+    classes = np.asarray(classifier.classes_)
+    sums = np.zeros((len(classes), len(columns.names)))
+    counts = np.zeros(len(classes))
+    step = max(1, _NUMBERS // (len(classes) * len(compared.features)))
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    for start in range(0, n_rows, step):
+        part = (X.iloc if hasattr(X, "iloc") else X)[start : start + step]
+        parts = parts_of(columns, classifier, compared, part)
+        first, second = parts.winners()
+        np.add.at(sums, first, abs(parts.between(first, second).added))
+        counts += np.bincount(first, minlength=len(classes))
+    if not n_rows:
+        raise ValueError("There are no rows to take a mean over.")
+    if by is None:
+        return pd.Series(
+            sums.sum(axis=0) / n_rows, index=columns.names, name="importance"
+        )
+    with np.errstate(invalid="ignore"):
+        means = sums / counts[:, None]
+    return pd.DataFrame(
+        means, index=pd.Index(classes, name="class"), columns=columns.names
+    )
