@@ -8,8 +8,9 @@ Pictures need matplotlib (``pip install "loclin[plot]"``), pages Jinja2 as well
 (``pip install "loclin[html]"``), data frames pandas (``pip install "loclin[tables]"``).
 """
 
+from loclin.inspection.flips import Flip, flip
 from loclin.inspection.importances import feature_importances
 from loclin.inspection.local_model import LocalModelDisplay
 from loclin.inspection.page import explanation_page
 
-__all__ = ["LocalModelDisplay", "explanation_page", "feature_importances"]
+__all__ = ["Flip", "LocalModelDisplay", "explanation_page", "feature_importances", "flip"]

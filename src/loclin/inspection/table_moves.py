@@ -1,0 +1,233 @@
+"""What may move in a row of a table: numbers, dates, flags and categories."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from loclin.inspection.moves import Floats, Moves, Steps
+from loclin.tables.kinds import MISSING, OTHER, READ, frame_of, pandas
+
+_DAY = 86_400  # seconds
+_TIMES = datetime.timedelta, np.timedelta64
+
+
+class TableMoves(Moves):
+    """Moves of a row of a table, in the columns of the table.
+
+    Numbers and dates move as numbers, flags and categories to another value. Texts, columns
+    that are left out, and gaps stay.
+
+    Parameters
+    ----------
+    model : Pipeline
+    steps : Steps
+        With a `TableEncoder`.
+    x : DataFrame or Series
+        One row.
+    scale : mapping, array-like or None
+    """
+
+    def __init__(self, model: Any, steps: Steps, x: Any, scale: Any) -> None:
+        is_series = np.ndim(x) == 1 and hasattr(x, "to_frame")
+        self._given = frame_of(x.to_frame().T if is_series else x)
+        if len(self._given) != 1:
+            raise ValueError(f"x has {len(self._given)} rows; give one.")
+        self._cells = {name: self._given[name].iloc[0] for name in self._given.columns}
+        encoder = steps.encoder
+        self._features = {name: encoder.origins_.index(name) for name in encoder.origins_}
+        self.options: dict[str, list[Any]] = {}
+        names, start = [], []
+        for name in dict.fromkeys(encoder.origins_):
+            kind = encoder.kinds_[name]
+            if kind == "text":
+                continue
+            if kind in ("flag", "category"):
+                self.options[name] = self._options_of(encoder, name, kind)
+            names.append(name)
+            is_gap = bool(pandas().isna(self._cells[name]))
+            number = 0.0 if name in self.options else self._number(name, kind)
+            start.append(np.nan if is_gap else number)
+        super().__init__(model, steps, names, np.array(start))
+        self.may_move &= np.isfinite(self.start)
+        self.start = np.where(self.may_move, self.start, 0.0)
+        self._grain = np.array([self._grain_of(k) for k in range(len(names))])
+        self.is_choice = np.array([name in self.options for name in names], bool)
+        own = np.ones(len(names))
+        of_features = np.broadcast_to(
+            steps.units(self.description), len(encoder.origins_)
+        )
+        for k, name in enumerate(names):
+            if name not in self.options:
+                own[k] = of_features[self._features[name]]
+        self.set_units(scale, own)
+
+    def rows(self, Z: Floats) -> Any:
+        """Return what the model takes, of the numbers of some rows."""
+        frame = self._given.iloc[np.zeros(len(Z), int)].reset_index(drop=True)
+        new = {
+            name: [self._cell(k, z) for z in Z]
+            for k, name in enumerate(self.names)
+            if (Z[:, k] != self.start[k]).any()
+        }
+        return frame.assign(**new)
+
+    def finished(self, z: Floats) -> Any:
+        """Return a row like the one given."""
+        row = self._given.copy()
+        for k in np.flatnonzero(z != self.start):
+            name = self.names[k]
+            column = pandas().Series([self._cell(int(k), z)], index=row.index)
+            before = row[name].dtype
+            if isinstance(before, pandas().CategoricalDtype):
+                known = column.iloc[0] in before.categories
+                column = column.astype(before) if known else column.astype(object)
+            elif self.is_choice[k] or before.kind in "mM":
+                column = column.astype(before)
+            row[name] = column
+        return row
+
+    def snapped(self, Z: Floats) -> Floats:
+        """Return the numbers of rows as they can be written: times by whole steps."""
+        grain = np.where(self._grain > 0, self._grain, 1.0)
+        whole = self.start + np.round((Z - self.start) / grain) * grain
+        return super().snapped(np.where(self._grain > 0, whole, Z))
+
+    def value(self, name: int, z: Floats) -> Any:
+        """Return the value of a column."""
+        cell = self._cell(name, z)
+        return cell.item() if isinstance(cell, np.generic) else cell
+
+    def by_feature(self, slopes: Floats) -> Floats:
+        """Return slopes by these numbers, (n_classes, n_names), from those by features."""
+        places = [self._features[name] for name in self.names]
+        return np.asarray((slopes * self.steps.slopes())[:, places])
+
+    def features(self, rows: Any) -> Any:
+        """Return rows as the classifier sees them."""
+        return self.steps.features(self.steps.encoder.transform(rows))
+
+    def bound(self, place: int, limits: Any) -> None:
+        """Let a number move between these limits, and a category to these values."""
+        name = self.names[place]
+        if name in self.options:
+            allowed = set(map(str, limits))
+            here, *others = self.options[name]
+            self.options[name] = [here, *(one for one in others if str(one) in allowed)]
+            return
+        if self.steps.encoder.kinds_[name] == "date":
+            limits = [None if one is None else _read_date(one) for one in limits]
+        super().bound(place, limits)
+
+    def restrict(self, features: Collection[Any] | None, bounds: Any) -> None:
+        """Let these features move, within bounds, and no others."""
+        super().restrict(features, bounds)
+        at = np.asarray(self.features(self._given), np.float64)[0]
+        self.set_boxes([self._features[name] for name in self.names], at)
+
+    def n_options(self, name: int) -> int:
+        """Return how many values a choice has."""
+        return len(self.options[self.names[name]])
+
+    def _options_of(self, encoder: Any, name: str, kind: str) -> list[Any]:
+        """Return the values of a flag or a category that the model knows, its own first."""
+        cell = self._cells[name]
+        if pandas().isna(cell):
+            return [cell]
+        if kind == "flag":
+            return [cell, _other_flag(cell)]
+        shown = f"{name} = "
+        found = [
+            feature.removeprefix(shown)
+            for feature, origin in zip(
+                encoder.get_feature_names_out(), encoder.origins_, strict=True
+            )
+            if origin == name and feature.startswith(shown)
+        ]
+        own = str(cell).strip()
+        texts = [text for text in found if text not in (own, MISSING, OTHER)]
+        return [
+            cell,
+            *(_like(cell, text) for text in texts if _like(cell, text) is not None),
+        ]
+
+    def _grain_of(self, k: int) -> float:
+        """Return the least step of a time: a day, a second or less; 0 of numbers."""
+        whole = self.start[k] % 1 == 0
+        if self.steps.encoder.kinds_[self.names[k]] == "date":
+            return 1.0 if whole else 1 / _DAY
+        if isinstance(self._cells[self.names[k]], _TIMES):
+            return 1.0 if whole else 1e-6
+        return 0.0
+
+    def _number(self, name: str, kind: str) -> float:
+        return float(READ[kind](self._given[name])[0])
+
+    def _cell(self, k: int, z: Floats) -> Any:
+        """Return the cell of a column: the one given, where the number has not moved."""
+        name = self.names[k]
+        cell = self._cells[name]
+        if z[k] == self.start[k]:
+            return cell
+        if name in self.options:
+            return self.options[name][int(z[k])]
+        if self.steps.encoder.kinds_[name] == "date":
+            return _date_like(cell, float(z[k]))
+        if isinstance(cell, _TIMES):
+            return pandas().Timedelta(float(z[k]), "s")
+        return float(z[k])
+
+
+def _like(cell: Any, text: str) -> Any:
+    """Return the value of a category, of the type of another; None if it has none."""
+    if isinstance(cell, str):
+        return text
+    try:
+        value = type(cell)(text)
+    except (TypeError, ValueError):
+        return None
+    return value if str(value) == text else None
+
+
+def _other_flag(cell: Any) -> Any:
+    """Return true for false, written as the other one is.
+
+    >>> _other_flag(True), _other_flag("TRUE"), _other_flag(0), _other_flag(" no ")
+    (False, 'FALSE', 1, ' no ')
+    """
+    if isinstance(cell, bool | np.bool_):
+        return not cell
+    if not isinstance(cell, str):
+        return type(cell)(1 - cell)
+    text = cell.strip()
+    other = {"true": "false", "false": "true", "1": "0", "0": "1"}.get(text.lower())
+    if other is None:
+        return cell
+    return next(
+        (way(other) for way in (str.upper, str.title) if way(text) == text), other
+    )
+
+
+def _read_date(value: Any) -> float:
+    return float(READ["date"](pandas().Series([value]))[0])
+
+
+def _date_like(cell: Any, days: float) -> Any:
+    """Return a date in days since 1970, of the type of another."""
+    pd = pandas()
+    if isinstance(cell, str) and len(cell.strip()) == len("2024-05-31"):
+        return pd.Timestamp(round(days), unit="D").strftime("%Y-%m-%d")
+    stamp = pd.Timestamp(round(days * _DAY), unit="s")
+    if isinstance(cell, str):
+        return stamp.isoformat()
+    if isinstance(cell, pd.Period):
+        return pd.Period(stamp, cell.freq)
+    zone = getattr(cell, "tzinfo", None)
+    stamp = stamp if zone is None else stamp.tz_localize("UTC").tz_convert(zone)
+    if isinstance(cell, pd.Timestamp | np.datetime64):
+        return stamp
+    moment = stamp.to_pydatetime()
+    return moment if isinstance(cell, datetime.datetime) else moment.date()
