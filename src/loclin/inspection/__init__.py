@@ -12,5 +12,13 @@ from loclin.inspection.flips import Flip, flip
 from loclin.inspection.importances import feature_importances
 from loclin.inspection.local_model import LocalModelDisplay
 from loclin.inspection.page import explanation_page
+from loclin.inspection.records import record
 
-__all__ = ["Flip", "LocalModelDisplay", "explanation_page", "feature_importances", "flip"]
+__all__ = [
+    "Flip",
+    "LocalModelDisplay",
+    "explanation_page",
+    "feature_importances",
+    "flip",
+    "record",
+]
