@@ -35,7 +35,7 @@ SETTINGS = {
         "estimators": [loclin.ML3Classifier(2, **FAST), loclin.ForestClassifier(5)],
         "n_folds": 2,
     },
-    "ForestClassifier": {"n_estimators": 20},
+    "ForestClassifier": {"n_trees": 20},
     "KernelLMKLClassifier": {"max_iter": 50},
     "SVMKNNClassifier": {"metric": "euclidean"},
 }

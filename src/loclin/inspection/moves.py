@@ -30,6 +30,8 @@ class Steps:
     Parameters
     ----------
     model : classifier or Pipeline
+    several_labels : bool, default=False
+        Whether a row may have several.
 
     Raises
     ------
@@ -37,7 +39,7 @@ class Steps:
         If steps in front are not linear in each column.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, several_labels: bool = False) -> None:
         steps = [model]
         if isinstance(model, Pipeline):
             steps = [step for _, step in model.steps if step not in (None, "passthrough")]
@@ -52,7 +54,7 @@ class Steps:
                 "Give a classifier of loclin, alone or behind a TableEncoder and "
                 f"{', '.join(kind.__name__ for kind in _SCALERS)}."
             )
-        if getattr(self.classifier, "_multilabel", False):
+        if getattr(self.classifier, "_multilabel", False) and not several_labels:
             raise ValueError(
                 "The model was fitted to several labels a row: none is decided."
             )
