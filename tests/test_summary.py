@@ -61,9 +61,6 @@ def test_codings_are_said_in_words():
     planes = loclin.codings.OrthogonalCoding(2, per_class=True)
     model = loclin.LLSVMClassifier(planes, alpha=0.1, random_state=0).fit(X, Y)
     assert summary(model).coding[0].endswith(", for each class")
-    both = [loclin.ML3Classifier(2, alpha=0.1), loclin.SAPLClassifier(8, alpha=0.1)]
-    mixed = loclin.LocallyLinearEnsemble(both, weights=[1, 1], n_folds=2, random_state=0)
-    assert len(summary(mixed.fit(X, Y)).coding) == 2
 
 
 def test_names_are_escaped_and_long_lists_cut():

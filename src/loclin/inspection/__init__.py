@@ -12,6 +12,7 @@ Pictures need matplotlib (``pip install "loclin[plot]"``), pages Jinja2 as well
 from loclin.inspection.flips import Flip, flip
 from loclin.inspection.importances import feature_importances
 from loclin.inspection.local_model import LocalModelDisplay
+from loclin.inspection.merging import Merged, merge_models
 from loclin.inspection.page import explanation_page
 from loclin.inspection.records import record
 from loclin.inspection.summaries import Summary, summary
@@ -19,10 +20,12 @@ from loclin.inspection.summaries import Summary, summary
 __all__ = [
     "Flip",
     "LocalModelDisplay",
+    "Merged",
     "Summary",
     "explanation_page",
     "feature_importances",
     "flip",
+    "merge_models",
     "record",
     "summary",
 ]
