@@ -116,8 +116,8 @@ def flip(
     check_number("max_steps", max_steps, Integral, low=1)
     check_is_fitted(model)
     steps = Steps(model)
-    kind: type[Moves] = PlainMoves if steps.encoder is None else TableMoves
-    moves = kind(model, steps, x, scale)
+    kind = PlainMoves if steps.encoder is None else TableMoves
+    moves: Moves = kind(model, steps, x, scale)
     moves.restrict(features, bounds)
     labels = moves.classes.tolist()
     before = _plain(moves.label(moves.start))

@@ -122,7 +122,7 @@ def merge_models(
             f"{type(classifier).__name__} has no linear models of regions, anchors or gates that "
             "could be merged."
         )
-    features = steps.features(X if steps.encoder is None else steps.encoder.transform(X))
+    features = steps.features(X)
     features = features.toarray() if hasattr(features, "toarray") else features
     seen = seen_by(terms[0], np.asarray(features, np.float64))
     q = coder.q if isinstance(coder, Pooling) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
@@ -79,7 +80,8 @@ class Steps:
         return units / np.abs(self.slopes())
 
     def features(self, rows: Any) -> Any:
-        """Return rows of columns as the classifier sees them."""
+        """Return rows as the classifier sees them."""
+        rows = rows if self.encoder is None else self.encoder.transform(rows)
         for scaler in self.scalers:
             rows = scaler.transform(rows)
         return rows
@@ -93,7 +95,7 @@ def described(steps: Steps) -> Description | None:
         return None
 
 
-class Moves:
+class Moves(ABC):
     """The numbers that a row is made of, which of them may move, and where to.
 
     A number stands for a value of a column, or for the place of one among `options`.
@@ -105,6 +107,8 @@ class Moves:
     names : list of str
         Of the columns that could move.
     start : ndarray of shape (n_names,)
+    feature_of : list of int
+        The classifier's feature that each number is; of choices, any.
 
     Attributes
     ----------
@@ -116,8 +120,16 @@ class Moves:
         Lower and upper ends of the boxes in which trees say one thing.
     """
 
-    def __init__(self, model: Any, steps: Steps, names: list[str], start: Floats) -> None:
+    def __init__(
+        self,
+        model: Any,
+        steps: Steps,
+        names: list[str],
+        start: Floats,
+        feature_of: list[int],
+    ) -> None:
         self.model, self.steps, self.names, self.start = model, steps, names, start
+        self.feature_of = feature_of
         self.classes = np.asarray(steps.classifier.classes_)
         self.description = described(steps)
         self.low, self.high = np.full((2, len(names)), [[-np.inf], [np.inf]])
@@ -126,21 +138,33 @@ class Moves:
         self.is_choice = np.zeros(len(names), bool)
         self.boxes = np.empty((0, len(names))), np.empty((0, len(names)))
 
+    @abstractmethod
     def rows(self, Z: Floats) -> Any:
         """Return what the model takes, of the numbers of some rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finished(self, z: Floats) -> Any:
         """Return a row like the one given."""
-        raise NotImplementedError
 
+    @abstractmethod
+    def for_model(self, row: Any) -> Any:
+        """Return a finished row as the model takes it."""
+
+    @abstractmethod
     def value(self, name: int, z: Floats) -> Any:
         """Return the value of a column."""
-        return float(z[name])
 
-    def by_feature(self, slopes: Floats) -> Floats:
-        """Return slopes by these numbers, (n_classes, n_names), from those by features."""
-        raise NotImplementedError
+    @abstractmethod
+    def n_options(self, name: int) -> int:
+        """Return how many values a choice has."""
+
+    @abstractmethod
+    def written(self, Z: Floats) -> Floats:
+        """Return the numbers of rows as they can be written."""
+
+    @abstractmethod
+    def limits_of(self, name: int, limits: Any) -> tuple[float | None, float | None]:
+        """Return limits as numbers."""
 
     @cached_property
     def kinds(self) -> list[str]:
@@ -164,10 +188,6 @@ class Moves:
         """Return what the model predicts for the row as it would be returned."""
         return self.model.predict(self.for_model(self.finished(z)))[0]
 
-    def for_model(self, row: Any) -> Any:
-        """Return a finished row as the model takes it."""
-        return row
-
     def scores(self, Z: Floats) -> Floats:
         """Return the scores of the classes, (n, n_classes)."""
         decisions = np.asarray(self.model.decision_function(self.rows(Z)), np.float64)
@@ -180,15 +200,12 @@ class Moves:
         if kind == "difference":
             slopes = self._differences(z)
         else:
-            features = self.features(self.rows(z[None]))
+            features = self.steps.features(self.rows(z[None]))
             found = getattr(self.steps.classifier, kind)(features, by_class=True)
             found = found[0] if kind == "local_model" else found
-            slopes = self.by_feature(np.asarray(found[0], np.float64)) * self.units
+            slopes = np.asarray(found[0], np.float64) * self.steps.slopes()
+            slopes = slopes[:, self.feature_of] * self.units
         return np.where(self.may_move & ~self.is_choice, slopes, 0.0)
-
-    def features(self, rows: Any) -> Any:
-        """Return rows as the classifier sees them."""
-        return self.steps.features(rows)
 
     def distance(self, Z: Floats) -> Any:
         """Return how far numbers are from the start, in units; a choice counts as one."""
@@ -213,11 +230,12 @@ class Moves:
             places = [self.place(name, "features") for name in features]
             self.may_move &= np.isin(np.arange(len(self.names)), places)
         for name, limits in (bounds or {}).items():
-            self.bound(self.place(name, "bounds"), limits)
+            self._bound(self.place(name, "bounds"), limits)
+        at = np.asarray(self.steps.features(self.rows(self.start[None])), np.float64)[0]
+        self._set_boxes(at)
 
-    def bound(self, place: int, limits: Any) -> None:
-        """Let a number move between these limits."""
-        low, high = limits
+    def _bound(self, place: int, limits: Any) -> None:
+        low, high = self.limits_of(place, limits)
         low = -np.inf if low is None else float(low)
         high = np.inf if high is None else float(high)
         if not self.may_move[place]:
@@ -250,12 +268,9 @@ class Moves:
         return np.concatenate([np.reshape(others, (-1, len(z))), self._into_boxes(z)])
 
     def snapped(self, Z: Floats) -> Floats:
-        """Return the numbers of rows as they can be written: within bounds, and so on."""
-        return np.where(self.may_move, np.clip(Z, self.low, self.high), self.start)
-
-    def n_options(self, name: int) -> int:
-        """Return how many values a choice has."""
-        return 1
+        """Return the numbers of rows as they can be written, within the bounds."""
+        Z = np.clip(self.written(Z), self.low, self.high)
+        return np.where(self.may_move, Z, self.start)
 
     def _into_boxes(self, z: Floats) -> Floats:
         """Return places in boxes of trees: the nearest, and some of all others."""
@@ -269,16 +284,9 @@ class Moves:
         others = order[_MOST_BOXES:]
         return places[[*order[:_MOST_BOXES], *others[:: len(others) // _MOST_BOXES + 1]]]
 
-    def set_boxes(self, features: list[int], at: Floats) -> None:
-        """Note the boxes of trees, in these numbers.
-
-        Parameters
-        ----------
-        features : list of int
-            The classifier's feature of each number.
-        at : ndarray of shape (n_features,)
-            The row as the classifier sees it.
-        """
+    def _set_boxes(self, at: Floats) -> None:
+        """Note the boxes of trees in these numbers; `at` is the row as trees see it."""
+        features = self.feature_of
         slopes = np.broadcast_to(self.steps.slopes(), len(at))
         low, high = boxes_of(self.description)
         if len(low):
@@ -322,7 +330,8 @@ class PlainMoves(Moves):
         self._fitted = known
         names = getattr(x, "columns", known)
         shown = [f"x{k}" for k in range(n_features)] if names is None else names
-        super().__init__(model, steps, [str(name) for name in shown], start)
+        named = [str(name) for name in shown]
+        super().__init__(model, steps, named, start, list(range(n_features)))
         self.set_units(scale, steps.units(self.description))
 
     def rows(self, Z: Floats) -> Any:
@@ -337,10 +346,18 @@ class PlainMoves(Moves):
             return self._given.assign(**new) if new else self._given.copy()
         return z.astype(self._dtype).reshape(np.shape(self._given))
 
-    def snapped(self, Z: Floats) -> Floats:
+    def written(self, Z: Floats) -> Floats:
         """Return the numbers of rows as they can be written."""
-        Z = np.clip(Z.astype(self._dtype).astype(np.float64), self.low, self.high)
-        return np.where(self.may_move, Z, self.start)
+        return Z.astype(self._dtype).astype(np.float64)
+
+    def limits_of(self, name: int, limits: Any) -> tuple[float | None, float | None]:
+        """Return limits as numbers."""
+        low, high = limits
+        return low, high
+
+    def n_options(self, name: int) -> int:
+        """Return how many values a choice has: there are no choices."""
+        return 1
 
     def value(self, name: int, z: Floats) -> Any:
         """Return the value of a column."""
@@ -351,16 +368,6 @@ class PlainMoves(Moves):
         if hasattr(row, "columns"):
             return row
         return self._named(np.reshape(row, (1, -1)))
-
-    def by_feature(self, slopes: Floats) -> Floats:
-        """Return slopes by these numbers, (n_classes, n_names), from those by features."""
-        return np.asarray(slopes * self.steps.slopes())
-
-    def restrict(self, features: Collection[Any] | None, bounds: Any) -> None:
-        """Let these features move, within bounds, and no others."""
-        super().restrict(features, bounds)
-        at = np.asarray(self.features(self.rows(self.start[None])), np.float64)[0]
-        self.set_boxes(list(range(len(self.names))), at)
 
     def _named(self, rows: NDArray[Any]) -> Any:
         """Return rows with names, if the model was fitted to names."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,8 @@ class TableMoves(Moves):
             is_gap = bool(pandas().isna(self._cells[name]))
             number = 0.0 if name in self.options else self._number(name, kind)
             start.append(np.nan if is_gap else number)
-        super().__init__(model, steps, names, np.array(start))
+        places = [self._features[name] for name in names]
+        super().__init__(model, steps, names, np.array(start), places)
         self.may_move &= np.isfinite(self.start)
         self.start = np.where(self.may_move, self.start, 0.0)
         self._grain = np.array([self._grain_of(k) for k in range(len(names))])
@@ -90,43 +90,33 @@ class TableMoves(Moves):
             row[name] = column
         return row
 
-    def snapped(self, Z: Floats) -> Floats:
+    def for_model(self, row: Any) -> Any:
+        """Return a finished row as the model takes it."""
+        return row
+
+    def written(self, Z: Floats) -> Floats:
         """Return the numbers of rows as they can be written: times by whole steps."""
         grain = np.where(self._grain > 0, self._grain, 1.0)
         whole = self.start + np.round((Z - self.start) / grain) * grain
-        return super().snapped(np.where(self._grain > 0, whole, Z))
+        return np.where(self._grain > 0, whole, Z)
 
     def value(self, name: int, z: Floats) -> Any:
         """Return the value of a column."""
         cell = self._cell(name, z)
         return cell.item() if isinstance(cell, np.generic) else cell
 
-    def by_feature(self, slopes: Floats) -> Floats:
-        """Return slopes by these numbers, (n_classes, n_names), from those by features."""
-        places = [self._features[name] for name in self.names]
-        return np.asarray((slopes * self.steps.slopes())[:, places])
-
-    def features(self, rows: Any) -> Any:
-        """Return rows as the classifier sees them."""
-        return self.steps.features(self.steps.encoder.transform(rows))
-
-    def bound(self, place: int, limits: Any) -> None:
-        """Let a number move between these limits, and a category to these values."""
-        name = self.names[place]
-        if name in self.options:
+    def limits_of(self, name: int, limits: Any) -> tuple[float | None, float | None]:
+        """Return limits as numbers; those of a category are the values it may take."""
+        column = self.names[name]
+        if column in self.options:
             allowed = set(map(str, limits))
-            here, *others = self.options[name]
-            self.options[name] = [here, *(one for one in others if str(one) in allowed)]
-            return
-        if self.steps.encoder.kinds_[name] == "date":
-            limits = [None if one is None else _read_date(one) for one in limits]
-        super().bound(place, limits)
-
-    def restrict(self, features: Collection[Any] | None, bounds: Any) -> None:
-        """Let these features move, within bounds, and no others."""
-        super().restrict(features, bounds)
-        at = np.asarray(self.features(self._given), np.float64)[0]
-        self.set_boxes([self._features[name] for name in self.names], at)
+            here, *others = self.options[column]
+            self.options[column] = [here, *(one for one in others if str(one) in allowed)]
+            return None, None
+        low, high = limits
+        if self.steps.encoder.kinds_[column] == "date":
+            low, high = (None if one is None else _read_date(one) for one in (low, high))
+        return low, high
 
     def n_options(self, name: int) -> int:
         """Return how many values a choice has."""
