@@ -79,7 +79,8 @@ def test_two_classes_flip_and_features_that_may_not_move_stay(name):
         few = flip(model, row, features=range(20, 30))
         assert free.verified
         others = np.column_stack([np.tile(row[:20], (len(CELLS), 1)), CELLS[:, 20:]])
-        assert few.verified == (model.predict(others) != free.label_before).any()
+        possible = (model.predict(others) != free.label_before).any()
+        assert few.verified or not possible
         assert few.row[:20].tobytes() == row[:20].tobytes()
         assert (few.row[20:] != row[20:]).any()
 
@@ -194,6 +195,8 @@ def test_rows_come_back_as_they_are_given():
     assert named.predict(part.row)[0] == part.label_after != part.label_before
     series = flip(named, frame.iloc[70], features=["petal width (cm)"])
     assert series.changed == part.changed
+    assert series.row.drop("petal width (cm)").equals(frame.iloc[70].drop("petal width (cm)"))
+    assert series.row.name == 70
     assert flip(named, frame.iloc[70].to_numpy(), features=[3]).changed == part.changed
 
 
@@ -346,8 +349,8 @@ def test_only_what_may_move_does_in_a_table(table, of_table):
     assert same.changed == {}
     late = flip(of_table, row, features=["since"], bounds={"since": ("2020-01-01", "2024-01-01")})
     assert late.row["since"].iloc[0] <= np.datetime64("2024-01-01")
-    for wrong in ("comment", "id"):
-        with pytest.raises(ValueError, match=f"features has '{wrong}', which is no column"):
+    for wrong in ("comment", "id", 1):
+        with pytest.raises(ValueError, match=f"features has {wrong!r}, which is no column"):
             flip(of_table, row, features=[wrong])
     assert flip(of_table, frame.iloc[1]).changed == flip(of_table, row).changed
     with pytest.raises(ValueError, match="x has 2 rows"):

@@ -69,8 +69,8 @@ def flip(
         One row. Behind a `TableEncoder`, numbers and dates move as numbers, flags and
         categories to another value. Texts and gaps stay.
     features : collection of str or int, default=None
-        Names or places of the features that may move; None for all. The others stay as
-        they are, to the bit.
+        Names of the features that may move, or places of those that have none. None is
+        for all. The others stay as they are, to the bit.
     bounds : dict, default=None
         Lowest and highest value of features, None for no limit: ``{"age": (18, None)}``.
         Of a category, the values that it may take.

@@ -249,13 +249,12 @@ class Moves(ABC):
 
     def place(self, name: Any, parameter: str) -> int:
         """Return the place of a name, or of a number that counts columns from 0."""
-        if isinstance(name, int | np.integer) and -1 < name < len(self.names):
+        if str(name) in self.names:
+            return self.names.index(str(name))
+        is_place = isinstance(name, int | np.integer) and self.steps.encoder is None
+        if is_place and 0 <= name < len(self.names):
             return int(name)
-        if str(name) not in self.names:
-            raise ValueError(
-                f"{parameter} has {name!r}, which is no column that can move."
-            )
-        return self.names.index(str(name))
+        raise ValueError(f"{parameter} has {name!r}, which is no column that can move.")
 
     def jumps_from(self, z: Floats, choices: bool) -> Floats:
         """Return places that are one jump away: in a box of trees, or of another choice."""
@@ -344,7 +343,11 @@ class PlainMoves(Moves):
         if hasattr(self._given, "columns"):
             new = {self._given.columns[k]: [self._dtype.type(z[k])] for k in moved}
             return self._given.assign(**new) if new else self._given.copy()
-        return z.astype(self._dtype).reshape(np.shape(self._given))
+        values = z.astype(self._dtype)
+        if hasattr(self._given, "to_frame"):
+            given = self._given
+            return type(given)(values, index=given.index, name=given.name)
+        return values.reshape(np.shape(self._given))
 
     def written(self, Z: Floats) -> Floats:
         """Return the numbers of rows as they can be written."""
