@@ -71,6 +71,22 @@ def test_what_the_search_scores_is_what_the_merged_model_says(name, monkeypatch)
     np.testing.assert_allclose(found, merged.decision_function(X), atol=1e-9)
 
 
+def test_a_mix_of_two_models_changes_the_score_least():
+    rng = np.random.default_rng(0)
+    codes, responses = rng.uniform(0, 1, (30, 3)), rng.normal(size=(30, 3))
+    one = merging._Scorer([[0], [1], [2]], rng.normal(size=(3, 5)), responses, codes)
+    (mix,) = merging._mixes(one, 0, 2, None)
+    before = (codes * responses).sum(axis=1)
+
+    def change(share):
+        score = merging._merged_score(one, 0, 2, np.array([share, 1 - share]), None)
+        return np.square(score - before).sum()
+
+    assert mix.sum() == pytest.approx(1)
+    assert change(mix[0]) == pytest.approx(min(map(change, np.linspace(-1, 2, 3001))), rel=1e-5)
+    assert merging._merged(one, 0, 2, mix).groups == [[1], [0, 2]]
+
+
 def test_a_merged_model_is_described_and_saved(tmp_path):
     model = made("ML3Classifier").fit(X, Y)
     merged = merge_models(model, X, Y).model

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -88,6 +89,8 @@ def test_reasons_are_the_largest_contributions():
             assert found == pytest.approx(expected)
             assert list(found) == sorted(found, key=lambda one: -abs(found[one]))
         assert kept["other_columns"] == 0
+        named = [one["contribution"] for side in kept["reasons"].values() for one in side]
+        assert kept["residual"] == kept["score"] - math.fsum([kept["base"], *named])
     assert kept["reference"]["name"] == "the row given"
     assert list(kept["reference"]["values"].values()) == pytest.approx(reference.tolist())
 

@@ -56,6 +56,7 @@ class TableMoves(Moves):
         self.start = np.where(self.may_move, self.start, 0.0)
         self._grain = np.array([self._grain_of(k) for k in range(len(names))])
         self.is_choice = np.array([name in self.options for name in names], bool)
+        self._is_plain = ~self.is_choice & (self._grain == 0)
         own = np.ones(len(names))
         of_features = np.broadcast_to(
             steps.units(self.description), len(encoder.origins_)
@@ -69,9 +70,10 @@ class TableMoves(Moves):
         """Return what the model takes, of the numbers of some rows."""
         frame = self._given.iloc[np.zeros(len(Z), int)].reset_index(drop=True)
         new = {
-            name: [self._cell(k, z) for z in Z]
-            for k, name in enumerate(self.names)
-            if (Z[:, k] != self.start[k]).any()
+            self.names[k]: Z[:, k]
+            if self._is_plain[k]
+            else [self._cell(int(k), z) for z in Z]
+            for k in np.flatnonzero((self.start != Z).any(axis=0))
         }
         return frame.assign(**new)
 
