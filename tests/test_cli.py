@@ -15,11 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 import loclin
-from loclin.cli import _compare, _display
+import loclin.io
+from loclin.cli import _compare, _display, main
 from loclin.cli._app import app
 
-MODELS = {"Majority", "LinearSVC", "kNN"}
-FAST = ["--models", "majority,linearsvc,knn", "--budget", "0.1", "--candidates", "3"]
+MODELS = {"Majority", "LinearSVC", "L3MClassifier"}
+FAST = ["--models", "majority,linearsvc,l3m", "--budget", "0.1", "--candidates", "3"]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -52,17 +53,35 @@ def run(*words):
     return runner().invoke(app, ["compare", "--time-limit", "0", "--jobs", "1", *map(str, words)])
 
 
+def refused(capsys, monkeypatch, *words):
+    """Run the command as a shell does, on what it refuses, and return its one line."""
+    monkeypatch.setattr(sys, "argv", ["loclin", *map(str, words)])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert told.err.startswith("loclin: ")
+    return told.err
+
+
 @pytest.fixture(scope="module")
 def finished(table, tmp_path_factory):
     """One comparison with all that it can write: what it printed, and the folder of its files."""
     folder = tmp_path_factory.mktemp("a<i>b&c")
     source = folder / "a<i>b&c.csv"
     source.write_bytes(table.read_bytes())
-    files = [("--json", "json"), ("--csv", "csv"), ("--html", "html"), ("--plot", "png")]
+    files = [("--csv", "csv"), ("--html", "html"), ("--plot", "png"), ("--save", "loclin")]
     words = [word for name, suffix in files for word in (name, folder / f"out.{suffix}")]
     result = run(source, *FAST, "--seed", 3, "--folds", 4, *words)
     assert result.exit_code == 0, result.output
-    return result.stdout, folder
+    return result, folder
+
+
+def reported(*words, status=0):
+    """Run a comparison that prints JSON, and return that."""
+    result = run(*words, "--json")
+    assert result.exit_code == status, result.output
+    return json.loads(result.stdout)
 
 
 def test_version():
@@ -74,32 +93,54 @@ def test_help_lists_the_options():
     result = CliRunner().invoke(app, ["compare", "--help"], env={"COLUMNS": "200"})
     assert result.exit_code == 0
     tuning = ["models", "budget", "folds", "candidates", "seed", "jobs", "threads"]
-    for option in ["target", "test", "test-size", *tuning, "json", "csv", "html", "plot"]:
+    outputs = ["json", "csv", "html", "plot", "save"]
+    for option in ["target", "no-header", "test", "test-size", "metric", *tuning, *outputs]:
         assert f"--{option} " in result.stdout
 
 
 def test_table_is_sorted_and_marked(finished):
-    lines = finished[0].splitlines()
+    lines = finished[0].stdout.splitlines()
     start = next(number for number, line in enumerate(lines) if "95 % range" in line)
-    rows = [re.split(r"  +", line.strip("* ")) for line in lines[start + 1 : start + 4]]
+    rows = [re.split(r"  +", line.lstrip("*0123456789, ")) for line in lines[start + 1 : start + 4]]
     assert {row[0] for row in rows} == MODELS
     errors = [float(row[1]) for row in rows]
     assert errors == sorted(errors)
     assert rows[-1][0] == "Majority"
     marked = [line.split()[1] for line in lines[start + 1 : start + 4] if line.startswith("*")]
-    assert rows[0][0] in marked
+    assert marked
     assert "Majority" not in marked
     assert len({len(line) for line in lines[start : start + 4]}) == 1, "figures stand to the right"
     assert any(line.startswith("Take ") for line in lines)
 
 
-def test_one_line_for_each_model_as_it_finishes(finished):
-    progress = [line for line in finished[0].splitlines() if line.startswith("[")]
-    assert [line.split()[:2] for line in progress] == [
-        ["[1/3]", "Majority"],
-        ["[2/3]", "LinearSVC"],
-        ["[3/3]", "kNN"],
+def test_only_what_is_written_is_said_on_standard_error(finished):
+    lines = finished[0].stderr.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith("note: ")] == [
+        "wrote",
+        "wrote",
+        "wrote",
+        "saved",
     ]
+
+
+def test_the_code_builds_the_model_that_is_recommended(finished):
+    printed, folder = finished[0].stdout, finished[1]
+    code = printed[printed.index("In Python:") + len("In Python:") :]
+    names = {}
+    exec(compile(code, "code", "exec"), names)  # it is what a user runs
+    frame = pd.read_csv(folder / "a<i>b&c.csv", keep_default_na=False)
+    assert names["model"].score(frame.drop(columns="kind"), frame["kind"]) > 0.7
+    taken = re.search(r"Take (\w+):", printed)[1]
+    assert taken in type(names["model"][-1]).__name__ + "Classifier"
+
+
+def test_the_best_of_loclins_models_is_saved(finished):
+    file = finished[1] / "out.loclin"
+    about = json.loads(runner().invoke(app, ["info", str(file), "--json"]).stdout)
+    assert about["model"] == "L3MClassifier"
+    assert about["classes"] == ["<script>", "NA", "red & blue"]
+    assert (about["rows"], about["measured_rows"], about["target"]) == (90, 23, "kind")
+    assert loclin.io.load(file).predict(pd.DataFrame({"width": ["0"], "<b>height</b>": ["0"]}))
 
 
 @pytest.mark.slow
@@ -119,86 +160,68 @@ def test_output_in_a_pipe_is_plain(table):
         timeout=60,
         check=True,
     )
-    assert result.stderr == b""
+    notes = [line for line in result.stderr.splitlines() if not line.startswith(b"note: ")]
+    assert notes == []
     text = result.stdout.decode("ascii")
     assert not re.search(r"[^\n -~]", text), "no control characters"
-    assert "[1/1] Majority" in text
+    assert "Majority" in text
 
 
-def test_only_a_terminal_gets_the_live_display(monkeypatch):
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    assert isinstance(_display.display(["kNN"], 1.0), _display._Live)
-    monkeypatch.setenv("TERM", "dumb")
-    assert isinstance(_display.display(["kNN"], 1.0), _display._Plain)
+@pytest.mark.parametrize(("terminal", "live"), [("xterm", True), ("dumb", False)])
+def test_only_a_terminal_gets_the_live_display(monkeypatch, capsys, terminal, live):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", terminal)
+    with _display.watching(["kNN"]) as watch:
+        watch.step(_compare.Step("kNN", "warming up"))
+        watch.finish(_compare.Skipped("kNN", "no neighbours"), "error")
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert ("left out: no neighbours" in told.err) is live
 
 
-def test_live_display_ends_in_the_same_table(table, monkeypatch, tmp_path):
-    told = []
-
-    class Live(_display._Live):
-        def step(self, step):
-            super().step(step)
-            told.append(self._progress.tasks[self._tasks[step.model]].fields["doing"])
-
-    monkeypatch.setattr(_display, "display", Live)
-    monkeypatch.setenv("COLUMNS", "80")
-    path = tmp_path / "out.json"
-    result = run(table, *FAST, "--json", path)
-    assert result.exit_code == 0, result.output
-    report = json.loads(path.read_text())
-    lines = [line for line in result.stdout.splitlines() if "us a row" not in line]
-    for row in report["results"]:
-        (line,) = [line for line in lines if f" {row['model']} " in line]
-        assert f" {100 * row['error']:.1f} " in line
-        assert line.lstrip().startswith("*") is row["front"]
-        assert "…" not in line, "all columns fit a small terminal"
-    assert report["verdict"] in " ".join(result.stdout.split())
-    assert "warming up" in told
-    assert any(
-        re.fullmatch(r"tuning · [1-9] tried · best \d+\.\d % in CV", words) for words in told
-    )
+@pytest.fixture(scope="module")
+def report(table):
+    """The same comparison, as JSON."""
+    return reported(table, *FAST, "--seed", 3, "--folds", 4)
 
 
-def test_json_has_everything(finished):
-    printed, folder = finished
-    report = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+def test_json_has_everything(report):
     assert report["versions"]["scikit-learn"] == version("scikit-learn")
     assert report["versions"]["loclin"] == loclin.__version__
-    assert (report["seed"], report["budget_seconds"], report["folds"]) == (3, 0.1, 4)
+    settings = report["settings"]
+    assert (settings["seed"], settings["budget"], settings["folds"]) == (3, 0.1, 4)
     assert report["data"]["classes"] == ["<script>", "NA", "red & blue"], "labels are kept"
     assert (report["data"]["n_train"], report["data"]["n_test"]) == (67, 23)
+    assert report["data"]["columns"] == {"width": "number", "<b>height</b>": "number"}
     assert sum(report["data"]["train_counts"]) == 67
-    assert report["verdict"] in printed
+    assert report["recommended"] in report["verdict"][0]
     rows = {row["model"]: row for row in report["results"]}
     assert set(rows) == MODELS
     for row in rows.values():
         assert row["error"] == row["n_wrong"] / 23
         assert row["error_low"] <= row["error"] <= row["error_high"]
+        assert 0 <= row["balanced_accuracy"] <= 1
         assert row["fit_seconds"] > 0
         assert row["predict_microseconds_per_row"] > 0
         assert row["size_bytes"] > 100
-        assert row["fit_rows"] == 67
     assert rows["LinearSVC"]["log_loss"] is None
+    assert rows["LinearSVC"]["auc"] > 0.9, "its scores rank rows"
     shares = np.array(report["data"]["train_counts"]) / 67
     assert -np.log(shares.max()) <= rows["Majority"]["log_loss"] <= -np.log(shares.min())
-    assert rows["kNN"]["log_loss"] > 0  # of one neighbour, where time allows no more, above that
-    assert rows["kNN"]["size_bytes"] > 67 * 2 * 8, "kNN holds its training rows"
+    assert rows["Majority"]["auc"] == 0.5
     assert rows["Majority"]["parameters"] == {}
-    assert f"--seed {3}" in report["command"]
+    assert "--seed 3" in report["command"]
     assert "--folds 4" in report["command"]
 
 
-def test_csv_has_the_table(finished):
-    folder = finished[1]
-    expected = json.loads((folder / "out.json").read_text(encoding="utf-8"))["results"]
-    with (folder / "out.csv").open(newline="") as file:
+def test_csv_has_the_table(finished, report):
+    with (finished[1] / "out.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["model"] for row in rows] == [row["model"] for row in expected]
-    assert [float(row["error"]) for row in rows] == [row["error"] for row in expected]
-    assert [json.loads(row["parameters"]) for row in rows] == [
-        row["parameters"] for row in expected
-    ]
+    assert list(rows[0]) == list(report["results"][0])
+    assert {row["model"] for row in rows} == MODELS
+    errors = [float(row["error"]) for row in rows]
+    assert errors == sorted(errors)
+    assert all(isinstance(json.loads(row["parameters"]), dict) for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -211,13 +234,11 @@ def test_csv_has_the_table(finished):
         ),
     ],
 )
-def test_seed_fixes_what_is_chosen(table, tmp_path, model):
+def test_seed_fixes_what_is_chosen(table, model):
     def chosen(seed):
-        path = tmp_path / "out.json"
         words = ["--budget", 60, "--candidates", 3, "--folds", 3, "--seed", seed]
-        run(table, "--models", model, *words, "--json", path)
-        (row,) = json.loads(path.read_text())["results"]
-        return [row[key] for key in ("parameters", "cv_error", "n_wrong", "candidates_tried")]
+        (row,) = reported(table, "--models", model, *words)["results"]
+        return [row[key] for key in ("parameters", "cv_loss", "n_wrong", "candidates_tried")]
 
     first = chosen(1)
     assert first == chosen(1)
@@ -226,26 +247,20 @@ def test_seed_fixes_what_is_chosen(table, tmp_path, model):
 
 
 @pytest.mark.slow
-def test_jobs_change_nothing(table, tmp_path):
+def test_jobs_change_nothing(table):
     def chosen(*words):
-        path = tmp_path / "out.json"
         models = ["--models", "knn,linearsvc,majority"]
-        run(table, *models, "--budget", 60, "--candidates", 5, "--json", path, *words)
-        keys = ("model", "parameters", "cv_error", "n_wrong", "log_loss")
-        rows = json.loads(path.read_text())["results"]
+        rows = reported(table, *models, "--budget", 60, "--candidates", 5, *words)["results"]
+        keys = ("model", "parameters", "cv_loss", "n_wrong", "log_loss")
         return sorted(([row[key] for key in keys] for row in rows), key=str)
 
     assert chosen() == chosen("--jobs", 2)
 
 
 @pytest.mark.slow
-def test_own_classifiers_run(table, tmp_path):
+def test_own_classifiers_run(table):
     own = [system.name for system in _own()]
-    path = tmp_path / "out.json"
-    words = ["--models", ",".join(own), "--candidates", 1, "--folds", 2]
-    result = run(table, *words, "--json", path)
-    assert result.exit_code == 0, result.output
-    report = json.loads(path.read_text())
+    report = reported(table, "--models", ",".join(own), "--candidates", 1, "--folds", 2)
     assert report["skipped"] == []
     assert {row["model"] for row in report["results"]} == set(own)
     assert all(row["error"] < 0.4 for row in report["results"]), "majority would be 0.67"
@@ -257,66 +272,61 @@ def _own():
     return [system for system in roster() if system.own]
 
 
-def test_interrupt_prints_what_is_finished(table, tmp_path, monkeypatch):
+def test_interrupt_prints_what_is_finished(table, monkeypatch):
     whole = _compare._run
 
     def interrupted(system, *rest):
-        if system.name == "kNN":
+        if system.name == "LinearSVC":
             raise KeyboardInterrupt
         return whole(system, *rest)
 
     monkeypatch.setattr(_compare, "_run", interrupted)
-    path = tmp_path / "out.json"
-    result = run(table, *FAST, "--json", path)
+    result = run(table, *FAST)
     assert result.exit_code == 130
     assert "interrupted: models that had not finished are missing" in result.stdout
-    report = json.loads(path.read_text())
+    report = reported(table, *FAST, status=130)
     assert report["interrupted"] is True
-    assert {row["model"] for row in report["results"]} == {"Majority", "LinearSVC"}
+    assert {row["model"] for row in report["results"]} == {"Majority", "L3MClassifier"}
 
 
 def test_a_model_that_fails_is_left_out(table, monkeypatch):
     whole = _compare._run
 
     def failing(system, *rest):
-        if system.name == "kNN":
-            raise ValueError("no\nneighbours")
+        if system.name == "L3MClassifier":
+            raise ValueError("no\nregions")
         return whole(system, *rest)
 
     monkeypatch.setattr(_compare, "_run", failing)
     result = run(table, *FAST)
     assert result.exit_code == 0
-    assert "kNN left out: failed (ValueError: no neighbours)" in result.stdout
+    assert "L3MClassifier left out: failed (ValueError: no regions)" in result.stdout
     assert "LinearSVC" in result.stdout
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--budget", "0"], "--budget 0 is not a number of seconds above 0; try 2"),
-        (["--budget", "nan"], "--budget nan is not"),
-        (["--folds", "1"], "--folds 1 is too small; it must be at least 2"),
-        (["--candidates", "0"], "--candidates 0 is too small; it must be at least 1"),
-        (["--jobs", "0"], "--jobs 0 is too small"),
-        (["--threads", "-1"], "--threads -1 is too small; it must be at least 0"),
-        (["--seed", "-1"], "--seed -1 is out of range"),
+        (["--budget", "0"], "'--budget'"),
+        (["--budget", "inf"], "'--budget'"),
+        (["--folds", "1"], "'--folds'"),
+        (["--candidates", "0"], "'--candidates'"),
+        (["--jobs", "-1"], "'--jobs'"),
+        (["--metric", "acc"], "--metric 'acc' is unknown; did you mean 'auc'?"),
+        (["--threads", "-1"], "'--threads'"),
+        (["--seed", "-1"], "'--seed'"),
         (["--models", "svc"], "no model 'svc'; the models are Majority, "),
         (["--models", " , "], "--models names none; the models are Majority, "),
         (["--test-size", "1.5"], "--test-size 1.5 is not between 0 and 1; try 0.25"),
         (["--test-size", "0.001"], "cannot be split with --test-size 0.001"),
         (["--test", "t.csv", "--test-size", "0.5"], "--test and --test-size exclude each other"),
-        (["--json", "no/such/folder.json"], "no folder no/such; make it first"),
+        (["--html", "no/such/folder.html"], "no folder no/such; make it first"),
         (["--csv", "."], "--csv .: is a folder; name a file in it"),
         (["--plot", "out.gif"], "--plot out.gif: its name must end in .png, .svg, .pdf"),
     ],
 )
-def test_bad_options(table, words, message):
-    result = run(table, *words)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("loclin: ")
-    assert result.stderr.count("\n") == 1
-    assert message in result.stderr
+def test_bad_options(table, words, message, capsys, monkeypatch):
+    assert message in refused(capsys, monkeypatch, "compare", table, *words)
 
 
 def test_output_must_not_replace_the_data(table):
@@ -354,9 +364,9 @@ def test_html_is_one_file_with_text_escaped(finished):
 
 
 def test_plot_is_written_by_suffix(table, finished, tmp_path):
-    printed, folder = finished
+    result, folder = finished
     assert (folder / "out.png").read_bytes().startswith(b"\x89PNG")
-    assert f"wrote {folder / 'out.png'}" in printed
+    assert f"wrote {folder / 'out.png'}" in result.stderr
     path = tmp_path / "out.svg"
     run(table, *FAST, "--plot", path)
     assert path.read_bytes().startswith(b"<?xml")

@@ -1,9 +1,7 @@
 """Files that cannot be used: each gets one line that names the cure, and nothing crashes."""
 
-import bz2
 import gzip
 import io
-import lzma
 import sys
 import zipfile
 
@@ -14,11 +12,10 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from loclin import ML3Classifier
-from loclin.cli._data import load_data
 from loclin.cli._errors import printable
-from loclin.cli._limits import Limit
 from loclin.codings import SoftAssignmentCoding
-from tests.test_cli_data import rejected
+from tests.test_cli import refused
+from tests.test_cli_data import load_data, rejected
 
 Y = np.arange(40) % 2
 
@@ -53,7 +50,7 @@ FORGED = {
     "indptr past the end": (with_indptr(-1, 10**6), "no sparse matrix"),
     "indices are floats": (with_index(1.5, float), "must be integers"),
     "shape is one number": ({"shape": 40}, "must be integers, and shape two of them"),
-    "shape is huge": ({"shape": [40, 10**15]}, "raise it with --max-gb"),
+    "shape is huge": ({"shape": [40, 10**15]}, "allow more (max_bytes, --max-gb)"),
     "shape is negative": ({"shape": [40, -1]}, "no sparse matrix"),
 }
 
@@ -137,23 +134,25 @@ def test_svmlight_index_out_of_range(tmp_path, index):
     path = tmp_path / "t.svm"
     path.write_text(f"1 1:2 {index}:1\n0 1:3\n" * 20)
     line = rejected(path)
-    assert "raise it with --max-gb" in line or "with indices that rise, below 2**31" in line
+    assert (
+        "allow more (max_bytes, --max-gb)" in line or "with indices that rise, below 2**31" in line
+    )
 
 
 def test_svmlight_without_features(tmp_path):
-    path = tmp_path / "t.txt"
+    path = tmp_path / "t.svm"
     path.write_text("1\n0\n" * 20)
     assert "has no features, only labels" in rejected(path)
 
 
-@pytest.mark.parametrize("end", [".gz", ".bz2", ".xz"])
+@pytest.mark.parametrize("end", [".csv.gz", ".svm.gz"])
 def test_junk_in_packed_files(tmp_path, end):
-    pack = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[end]
-    path = tmp_path / f"t.csv{end}"
-    whole = pack(b"a,b,c\n" + b"1,2,x\n3,4,y\n" * 2000)
+    path = tmp_path / f"t{end}"
+    whole = gzip.compress(b"a,b,c\n" + b"1,2,x\n3,4,y\n" * 2000)
     for content in (b"junk", whole[: len(whole) // 2], whole[:6] + b"junk" + whole[6:]):
         path.write_bytes(content)
-        assert "cannot be read" in rejected(path)
+        line = rejected(path)
+        assert "cannot be read" in line or "not in svmlight format" in line
 
 
 @pytest.mark.parametrize(
@@ -163,30 +162,27 @@ def test_junk_in_packed_files(tmp_path, end):
 def test_rows_longer_than_the_header(tmp_path, text):
     path = tmp_path / "t.csv"
     path.write_text(text)
-    line = rejected(path)
-    assert "rows have more cells than the first line" in line or "Error tokenizing" in line
+    assert "cells, the first line" in rejected(path)
 
 
 def test_a_name_in_quotes_may_hold_a_line_break(tmp_path):
     path = tmp_path / "t.csv"
     rows = "".join(f"{i},{i % 3},{'xy'[i % 2]}\n" for i in range(40))
     path.write_text(f'a,"b\nc",kind\n{rows}')
-    assert load_data(str(path)).X_train.shape == (30, 2)
-    path.write_text(f'"a\nb","c","kind"\n{rows.replace("3,0,", "3,what,")}')
-    assert "column 'c' is not numeric: 'what'" in rejected(path)
+    assert load_data(path).X_train.shape == (30, 2)
 
 
 def test_a_long_name_is_a_name(tmp_path):
     path = tmp_path / "t.csv"
     rows = "".join(f"{i},{i % 3},{'xy'[i % 2]}\n" for i in range(40))
     path.write_text(f"a,{'b' * 200_000},kind\n{rows}")
-    assert load_data(str(path)).X_train.shape == (30, 2)
+    assert load_data(path).X_train.shape == (30, 2)
 
 
 def test_names_that_are_too_long_or_no_names(tmp_path):
     for name in (f"{'n' * 300}.csv", "n\0.csv", f"{'n' * 5000}"):
         assert rejected(tmp_path / name)
-    for option in ("--json", "--html"):
+    for option in ("--csv", "--html"):
         frame = tmp_path / "t.csv"
         frame.write_text("a,b\n1,x\n2,y\n")
         for letters in (250, 300):
@@ -205,16 +201,8 @@ def test_columns_of_one_name(tmp_path):
     path = tmp_path / "t.csv"
     rows = "".join(f"{i},{i % 3},{i},{'xy'[i % 2]}\n" for i in range(40))
     path.write_text(f"a,a,a.1,kind\n{rows}")
-    assert load_data(str(path)).X_train.shape == (30, 3)
-    assert "several columns are called 'a'; give each" in rejected(path, "--target", "a")
-
-
-def test_parquet_columns_of_one_name(tmp_path):
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "t.parquet"
-    columns = [arrow.array([1.0, 2.0]), arrow.array([1.0, 2.0]), arrow.array(["x", "y"])]
-    parquet.write_table(arrow.table(columns, names=["a", "a", "kind"]), path)
-    assert "several columns are called 'a'; give each a name of its own" in rejected(path)
+    data = load_data(path)
+    assert list(data.encoder.kinds_) == ["a", "a.2", "a.1"]
 
 
 def test_parquet_lists(tmp_path):
@@ -222,50 +210,49 @@ def test_parquet_lists(tmp_path):
     path = tmp_path / "t.parquet"
     frame = pd.DataFrame({"a": np.arange(40.0), "kind": [[i % 2] for i in range(40)]})
     frame.to_parquet(path)
-    assert "column 'kind' holds lists or structs" in rejected(path)
+    assert "'kind': lists or structs; give each value a column" in rejected(path)
 
 
 def test_labels_close_to_one_another_stay_apart(tmp_path):
     path = tmp_path / "t.npz"
     y = np.array([0.1234567, 0.1234568, 2.0])[np.arange(60) % 3]
     np.savez(path, X=np.random.default_rng(0).normal(size=(60, 2)), y=y)
-    assert load_data(str(path)).classes == ("0.1234567", "0.1234568", "2")
+    assert load_data(path).classes == ("0.1234567", "0.1234568", "2")
     np.savez(path, X=np.ones((60, 2)), y=np.array([b"\xff", b"\xfe"])[np.arange(60) % 2])
-    assert load_data(str(path)).classes == ("\\xfe", "\\xff")
+    assert load_data(path).classes == ("\\xfe", "\\xff")
 
 
 def test_features_too_large_to_be_scaled(tmp_path):
-    path = tmp_path / "t.csv"
-    rows = "".join(f"{i},{i}e300,{'xy'[i % 2]}\n" for i in range(40))
-    path.write_text(f"a,b,kind\n{rows}")
-    assert "column 'b' has values as large as 3.9e+301, too large to be scaled" in rejected(path)
+    path = tmp_path / "t.npz"
+    npz(path, X=np.arange(120.0).reshape(40, 3) * 1e300)
+    assert "119 values too large to be scaled in columns '0', '1', '2'" in rejected(path)
 
 
 def test_control_characters_are_written_out(tmp_path):
     assert printable("é\x1b]0;x\x07\n\u202e\x9b\udcff") == "é\\x1b]0;x\\x07\\n\\u202e\\x9b\\udcff"
     assert "red\\x1b[2J.csv" in rejected(tmp_path / "red\x1b[2J.csv")
     path = tmp_path / "t.csv"
-    path.write_text("a,b\x1b[31m,kind\n" + "1,what,x\n2,3,y\n" * 9)
-    assert "column 'b\\x1b[31m' is not numeric" in rejected(path)
+    path.write_text("a,kind\x1b[31m\n" + "1,x\n" * 9)
+    assert "'kind\\x1b[31m' has 1 class" in rejected(path)
 
 
 # --- limits -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("end", ["", ".gz", ".bz2", ".xz"])
-def test_text_is_limited_once_decompressed(tmp_path, end):
-    pack = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}.get(end, bytes)
+@pytest.mark.parametrize("end", ["", ".gz"])
+def test_text_is_limited_once_unpacked(tmp_path, end):
+    pack = gzip.compress if end else bytes
     path = tmp_path / f"t.csv{end}"
     path.write_bytes(pack(b"a,b,c\n" + b"1,2,x\n3,4,y\n" * 2 * 10**5))
-    assert "its text takes more than 0.00" in rejected(path, "--max-gb", "0.002")
-    path.write_bytes(pack(b"a,b,c\n" + b"1" * 2 * 10**6))
-    assert "a line of " in rejected(path, "--max-gb", "0.01")
+    assert "its text takes 0.00" in rejected(path, "--max-gb", "0.002")
+    path.write_bytes(pack(b"a,b,c\n1,2,x\n" + b"1" * 3 * 10**6))
+    assert "line 3 cannot be read (it is too long)" in rejected(path)
 
 
 def test_cells_and_columns_of_tables_are_limited(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text(",".join(map(str, range(1000))) + "\n" + "1\n" * 3000)
-    assert "3,002 rows of 1,000 columns take 0.024 GB" in rejected(path, "--max-gb", "0.02")
+    path.write_text(",".join("abc") + "\n" + "1,2,3\n" * 10**5)
+    assert "its cells take more than 0.018 GB" in rejected(path, "--max-gb", "0.01")
     path.write_text(",".join(["1"] * 10**5 + ["x"]) + "\n")
     assert "100,001 columns of a table take 1 GB" in rejected(path)
 
@@ -273,15 +260,16 @@ def test_cells_and_columns_of_tables_are_limited(tmp_path):
 def test_parquet_is_limited_before_it_is_read(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"
-    pd.DataFrame({"a": np.zeros(10**6), "kind": ["x"] * 10**6}).to_parquet(path)
-    assert "1,000,000 rows of 2 columns take" in rejected(path, "--max-gb", "0.01")
+    pd.DataFrame({"a": np.arange(10.0**6), "kind": ["x"] * 10**6}).to_parquet(path)
+    assert "its cells take more than" in rejected(path, "--max-gb", "0.01")
     pd.DataFrame({"a": [1.0, 2.0] * 20, "kind": ["x" * 10**6, "y"] * 20}).to_parquet(path)
-    assert "labels of up to 1,000,000 characters" in rejected(path, "--max-gb", "0.1")
-    pd.DataFrame({f"c{i}": [1.0] for i in range(200)}).to_parquet(path)
-    assert "200 columns of a table take 0.012 GB" in rejected(path, "--max-gb", "0.01")
+    assert "its texts take 0.02 GB" in rejected(path, "--max-gb", "0.01")
+    pd.DataFrame({f"c{i}": [1.0] for i in range(2000)}).to_parquet(path)
+    assert "2,000 columns take 0.02 GB" in rejected(path, "--max-gb", "0.01")
     kinds = pd.Categorical.from_codes(np.arange(10**4) % 2, ["x" * 10**4, "y"])
     pd.DataFrame({"a": np.zeros(10**4), "kind": kinds}).to_parquet(path)
-    assert "labels of up to 10,000 characters" in rejected(path, "--max-gb", "0.1")
+    assert path.stat().st_size < 10**5
+    assert "its texts take 0.05 GB" in rejected(path, "--max-gb", "0.01")
 
 
 def test_npz_is_limited_before_it_is_read(tmp_path):
@@ -291,18 +279,18 @@ def test_npz_is_limited_before_it_is_read(tmp_path):
     assert "its arrays take 0.0248 GB" in rejected(path, "--max-gb", "0.01")
 
 
-def test_svmlight_values_are_limited(tmp_path):
+def test_svmlight_text_is_limited(tmp_path):
     path = tmp_path / "t.svm"
     path.write_text("1 1:1 2:1 3:1\n0 1:1\n" * 10**4)
-    assert "its rows take" in rejected(path, "--max-gb", "0.001")
+    assert "its text takes" in rejected(path, "--max-gb", "0.0001")
 
 
 def test_a_limit_can_be_raised(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "1,x\n2,y\n" * 1000)
-    with pytest.raises(Exception, match="raise it with --max-gb"):
-        load_data(str(path), limit=Limit(1e-6))
-    assert load_data(str(path), limit=Limit(1e-3)).X_train.shape == (1500, 1)
+    with pytest.raises(ValueError, match="allow more"):
+        load_data(path, limit=1e3)
+    assert load_data(path, limit=1e6).X_train.shape == (1500, 1)
 
 
 @pytest.mark.slow
@@ -312,12 +300,11 @@ def test_a_column_costs_little(tmp_path):
     from time import process_time
 
     start = process_time()
-    load_data(str(path))
+    load_data(path)
     assert (process_time() - start) / 20_000 < 2e-4
 
 
 @pytest.mark.parametrize("option", ["--threads", "--jobs"])
-def test_too_many_threads(option):
-    assert f"{option} 1000000000 is too large; it may be 1024 at most" in rejected(
-        "iris", option, "1000000000"
-    )
+def test_too_many_threads(option, capsys, monkeypatch):
+    words = ["compare", "iris", option, "1000000000"]
+    assert f"'{option}'" in refused(capsys, monkeypatch, *words)

@@ -11,8 +11,9 @@ import loclin.io
 from tests.test_tables import churn
 
 pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
-from loclin.cli import _served  # noqa: E402
+from loclin.cli import _fit  # noqa: E402
 from loclin.cli._app import app  # noqa: E402
+from loclin.tables import reading  # noqa: E402
 
 runner = CliRunner()
 
@@ -42,8 +43,8 @@ def test_a_fit_says_how_good_it_is_and_what_it_left_out(churned):
     assert "'email' is left out" in result.stderr
     about = json.loads(run("info", model, "--json").stdout)
     assert about["classes"] == ["no", "yes"]
-    assert about["rows"] == 400
-    assert 0 < about["held out"]["error %"] < 45
+    assert (about["rows"], about["measured_rows"]) == (400, 400)
+    assert 0 < about["figures"]["error"] < 0.45
     assert about["columns"]["paperless"] == "flag"
     assert "predicts churn: no, yes" in run("info", model).stdout
 
@@ -53,7 +54,8 @@ def test_predictions_are_the_models_whatever_the_parts(churned, tmp_path, monkey
     model, table = loclin.io.load(file), pd.read_csv(path, dtype=str)
     whole = pd.read_csv(io.StringIO(run("predict", file, path).stdout))
     assert whole["predicted churn"].tolist() == model.predict(table).tolist()
-    monkeypatch.setattr(_served, "_ROWS_AT_ONCE", 33)
+    monkeypatch.setattr(reading, "CELLS_AT_ONCE", 1)
+    monkeypatch.setattr(reading, "VECTOR", 1)
     run("predict", file, path, "--proba", "--out", tmp_path / "out.csv")
     found = pd.read_csv(tmp_path / "out.csv")
     assert list(found.columns) == ["predicted churn", "no", "yes"]
@@ -70,17 +72,17 @@ def test_a_rows_columns_add_up_to_its_score(churned):
     table = pd.read_csv(path, dtype=str)
     model = loclin.io.load(file)
     score = model.decision_function(table.iloc[[7]])[0]
-    sign = 1 if told["label"] == "yes" else -1
-    added = sum(one["adds"] for one in told["columns"]) + told["score of the mean training row"]
+    sign = 1 if told["predicted"] == "yes" else -1
+    added = sum(one["adds"] for one in told["columns"]) + told["score at the reference"]
     assert sign * score == pytest.approx(told["score"], abs=1e-9)
     assert added == pytest.approx(told["score"], abs=1e-9)
     words = run("explain", file, path, "--row", 7).stdout
-    assert f"predicted: {told['label']}" in words
+    assert f"{told['predicted']} rather than {told['against']}: score" in words
     assert f"= {table['charge'][7]}" in words
 
 
 def test_auto_takes_the_best_by_the_metric(tmp_path, monkeypatch):
-    monkeypatch.setattr(_served, "CANDIDATES", ("ML3Classifier", "L3MClassifier"))
+    monkeypatch.setattr(_fit, "CANDIDATES", "ML3Classifier,L3MClassifier")
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"x": rng.normal(size=200), "z": rng.normal(size=200)})
     table["y"] = np.where(table["x"] * table["z"] > 0, "same", "other")
@@ -88,7 +90,7 @@ def test_auto_takes_the_best_by_the_metric(tmp_path, monkeypatch):
     file = tmp_path / "xor.loclin"
     result = run("fit", tmp_path / "xor.tsv", "--target", "y", "--metric", "auc", "--save", file)
     assert result.stdout.count("AUC") == 2
-    assert json.loads(run("info", file, "--json").stdout)["held out"]["AUC"] > 0.9
+    assert json.loads(run("info", file, "--json").stdout)["figures"]["auc"] > 0.9
 
 
 def test_what_is_wrong_is_said_in_one_line(churned, tmp_path):
@@ -98,18 +100,86 @@ def test_what_is_wrong_is_said_in_one_line(churned, tmp_path):
     ragged = tmp_path / "ragged.csv"
     ragged.write_text("a,b\n1,2,3,4\n5,6,7,8\n1,2\n")
     loclin.io.save(loclin.ML3Classifier(), tmp_path / "bare.loclin")
+    np.savez(tmp_path / "rows.npz", X=np.eye(3))
     for arguments, told in [
         (("fit", path, "--target", "churns", "--save", file), "did you mean 'churn'"),
-        (("fit", path, "--target", "email", "--save", file), "too few rows of a class"),
-        (("fit", path, "--target", "churn", "--model", "ml4", "--save", file), "--model 'ml4'"),
+        (("fit", path, "--target", "email", "--save", file), "looks like a regression target"),
+        (("fit", path, "--target", "churn", "--model", "ml4", "--save", file), "no model 'ml4'"),
         (("fit", path, "--target", "churn", "--metric", "f1", "--save", file), "--metric 'f1'"),
-        (("fit", tmp_path / "no.csv", "--target", "y", "--save", file), "No such file"),
+        (("fit", tmp_path / "no.csv", "--target", "y", "--save", file), "no such file"),
         (("predict", file, other), "has no column"),
         (("predict", tmp_path / "no.loclin", path), "no.loclin"),
         (("predict", tmp_path / "bare.loclin", path), "not written by `loclin fit`"),
         (("explain", file, path, "--row", 400), "rows 0 to 399"),
+        (("explain", file, path, "--row", -1), "row -1 is not there"),
+        (("predict", file, path, "--out", path), "is the data itself"),
+        (("predict", file, tmp_path / "rows.npz"), "was fitted to a table"),
         (("info", path), "churn.csv"),
     ]:
         result = run(*arguments, status=2)
         assert told in result.stderr
         assert result.stderr.count("\n") == 1
+
+
+def test_arrays_are_fitted_and_predicted(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), np.array(["a", "b", "c"])[np.arange(90) % 3]
+    X[:, 0] += np.arange(90) % 3 * 3
+    np.savez(tmp_path / "train.npz", X=X, y=y)
+    np.savez(tmp_path / "rows.npz", X=X)
+    file = tmp_path / "m.loclin"
+    run("fit", tmp_path / "train.npz", "--model", "l3m", "--save", file)
+    found = pd.read_csv(io.StringIO(run("predict", file, tmp_path / "rows.npz", "--proba").stdout))
+    model = loclin.io.load(file)
+    assert found["predicted label"].tolist() == model.predict(X).tolist()
+    np.testing.assert_allclose(found[["a", "b", "c"]], model.predict_proba(X), rtol=1e-9)
+    lines = run("predict", file, tmp_path / "rows.npz", "--json").stdout.splitlines()
+    assert json.loads(lines[2]) == {"predicted label": found["predicted label"][2]}
+    assert "3 features" in run("info", file).stdout
+    told = json.loads(run("explain", file, tmp_path / "rows.npz", "--row", 4, "--json").stdout)
+    assert [one["column"] for one in told["columns"]] == ["x0", "x1", "x2"]
+
+
+def test_an_explanation_is_drawn_and_written(churned, tmp_path):
+    pytest.importorskip("matplotlib")
+    path, file, _ = churned
+    png, page = tmp_path / "why.png", tmp_path / "why.html"
+    result = run("explain", file, path, "--row", 3, "--reference", 5, "--png", png, "--html", page)
+    assert png.read_bytes().startswith(b"\x89PNG")
+    text = page.read_text(encoding="utf-8")
+    assert "<svg" in text
+    assert "Row 3 of churn.csv" in text
+    assert "Row <bdi>3</bdi>: predicted" in text
+    assert "row's model at" in result.stdout
+    told = json.loads(run("explain", file, path, "--row", 5, "--reference", 5, "--json").stdout)
+    assert all(abs(one["adds"]) < 1e-12 for one in told["columns"]), "beside itself, nothing"
+
+
+def test_what_is_written_is_whole_or_not_there(churned, tmp_path):
+    path, file, _ = churned
+    out = tmp_path / "out.csv"
+    out.write_text("earlier")
+    broken = tmp_path / "broken.csv"
+    lines = path.read_text().splitlines()
+    broken.write_text("\n".join([*lines * 60, "one,cell,too,few"]))
+    result = run("predict", file, broken, "--out", out, status=2)
+    assert "cells, the first line" in result.stderr
+    assert out.read_text() == "earlier"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["broken.csv", "out.csv"]
+
+
+def test_rows_unlike_the_training_rows_are_told(churned, tmp_path):
+    path, file, _ = churned
+    table = pd.read_csv(path, dtype=str).drop(columns="churn").assign(more="1")
+    table.loc[:2, "contract"] = "ten years"
+    table.loc[:1, "charge"] = "free"
+    table.loc[4, "visits"] = None
+    table.to_csv(tmp_path / "new.csv", index=False)
+    result = run("predict", file, tmp_path / "new.csv")
+    assert result.stdout.count("\n") == 401
+    assert result.stderr.splitlines() == [
+        "note: columns 'more' are not used",
+        "note: column 'contract': 3 values are new and count as rare",
+        "note: column 'charge': 2 values are no number, or infinite, and count as missing",
+        "note: column 'visits': 1 gaps get the median; the training rows had none",
+    ]

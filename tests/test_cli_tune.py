@@ -1,17 +1,20 @@
-"""Tuning: what is tried, when it ends, which rows it uses; and the last fit's rows."""
+"""Tuning: what is tried, when it ends, which rows it uses."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import loguniform
 
-from loclin.cli import _compare, _tune
-from loclin.cli._compare import Skipped, compare, describe, ranked
+from loclin.cli import _tune
+from loclin.cli._compare import Skipped, compare, ranked
 from loclin.cli._data import Data
 from loclin.cli._settings import Settings
-from loclin.cli._systems import Shape, System, pick, roster
-from loclin.cli._tune import Tuned, tune
+from loclin.cli._systems import Shape, System, described, pick, roster
+from loclin.cli._tune import tune
+from loclin.tables import TableEncoder
 
 
 class Clock:
@@ -33,28 +36,35 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def fits(monkeypatch, clock):
-    """Replace fitting: a fit takes ``seconds(n)``, and ``errors(parameters)`` rows are wrong."""
+    """Replace fitting: a fit takes ``seconds(drawn)``, and its loss is ``loss(drawn)``.
+
+    Folds differ by a hundredth, the same for all candidates.
+    """
     calls = []
 
-    def fake(system, drawn, X, y, fold, shape, seed):
-        train, valid = fold
-        clock.now += fake.seconds(len(train), drawn)
-        calls.append((dict(drawn), len(train) + len(valid)))
-        wrong = fake.errors(drawn)
-        return _tune._Fold(wrong, len(valid), fake.seconds(len(train), drawn), len(train))
+    def fake(system, drawn, fold, shape, settings):
+        clock.now += fake.seconds(drawn)
+        calls.append((dict(drawn), len(fold.y) + len(fold.y_valid)))
+        return fake.loss(drawn) + 0.01 * (fold.X_valid.sum() % 3)
 
-    fake.seconds = lambda n, drawn: 1e-6
-    fake.errors = lambda drawn: 10
+    fake.seconds = lambda drawn: 1e-6
+    fake.loss = lambda drawn: 0.25
     fake.calls = calls
-    monkeypatch.setattr(_tune, "_fit_and_count", fake)
+    monkeypatch.setattr(_tune, "_fit_and_score", fake)
     return fake
 
 
-def search(space, n=200, growth=1.0, **settings):
-    system = System("fake", lambda seed: None, space, growth=growth)
-    y = np.arange(n) % 2
-    X = np.zeros((n, 3))
-    return tune(system, X, y, Shape(n, 3), Settings(**{"budget": 1.0, **settings}))
+def rows_of(y, X=None):
+    """Return data whose training rows are these."""
+    X = np.arange(float(len(y)))[:, None] if X is None else X
+    return Data("d", "", "", X, y, X, y, tuple(map(str, np.unique(y))))
+
+
+def search(space, n=200, y=None, tell=lambda tried, best: None, **settings):
+    y = np.arange(n) % 2 if y is None else y
+    system = System("fake", lambda seed: None, space)
+    settings = Settings(**{"budget": 1.0, **settings})
+    return tune(system, rows_of(y), Shape(len(y), 1), settings, tell)
 
 
 def test_defaults_come_first_then_the_grid_without_repetition(fits):
@@ -79,171 +89,121 @@ def test_order_of_candidates_is_fixed_by_the_seed(fits):
 
 
 def test_the_best_is_kept(fits):
-    fits.errors = lambda drawn: {None: 8, 1: 9, 2: 3, 3: 4}[drawn.get("a")]
+    fits.loss = lambda drawn: {None: 0.2, 1: 0.22, 2: 0.1, 3: 0.11}[drawn.get("a")]
     found = search({"a": [1, 2, 3]})
     assert found.drawn == {"a": 2}
-    assert found.error == 15 / 200
-    assert (found.folds, found.rows) == (5, 200)
+    assert 0.1 <= found.loss <= 0.12
+    assert (found.folds, found.rows, found.needed) == (5, 200, 0.0)
 
 
 def test_candidates_end_the_search(fits):
     assert search({"a": loguniform(1, 10)}, candidates=6).tried == 6
 
 
-def test_where_nothing_is_to_choose_at_most_one_fit_of_some_rows_is_timed(fits):
-    fits.seconds = lambda n, drawn: n / 1000
-    found = search({}, n=2000)
+def test_where_nothing_is_to_choose_nothing_is_fitted(fits):
+    found = search({})
     assert not fits.calls
-    assert (found.tried, found.error, found.fit_seconds, found.fit_rows) == (0, None, 0.0, 2000)
-    found = search({}, n=50_000)
-    assert fits.calls == [({}, 1000)]
-    assert (found.tried, found.error, found.fit_seconds, found.fit_rows) == (0, None, 0.8, 800)
-    wide = Shape(2000, _tune.FEW_FEATURES + 1)
-    system = System("fake", lambda seed: None)
-    tune(system, np.zeros((2000, 1)), np.arange(2000) % 2, wide, Settings(budget=1.0))
-    assert fits.calls == [({}, 1000)] * 2
+    assert (found.tried, found.loss, found.needed) == (0, None, 0.0)
 
 
 def test_hopeless_candidates_are_dropped_early(fits):
-    fits.errors = lambda drawn: 30 if drawn else 2
+    fits.loss = lambda drawn: 0.9 if drawn else 0.05
     search({"a": [1]})
     assert [drawn for drawn, _ in fits.calls] == [{}] * 5 + [{"a": 1}]
 
 
-def test_a_slightly_worse_candidate_sees_all_folds_that_could_matter(fits):
-    fits.errors = lambda drawn: 12 if drawn else 10
+def test_a_slightly_worse_candidate_sees_all_folds(fits):
+    fits.loss = lambda drawn: 0.251 if drawn else 0.25
     search({"a": [1]})
     assert [drawn for drawn, _ in fits.calls] == [{}] * 5 + [{"a": 1}] * 5
 
 
 def test_budget_ends_the_search_and_drops_the_candidate_it_cuts(fits):
-    fits.seconds = lambda n, drawn: 0.11
-    fits.errors = lambda drawn: 0 if drawn else 10
+    fits.seconds = lambda drawn: 0.11
+    fits.loss = lambda drawn: 0.1 if drawn else 0.25
     found = search({"a": loguniform(1, 10)})
     assert found.seconds == pytest.approx(1.1)
     assert found.tried == 2
     assert found.drawn != {}, "the second candidate ended just as the budget did"
-    fits.seconds = lambda n, drawn: 0.15
+    fits.seconds = lambda drawn: 0.15
     found = search({"a": loguniform(1, 10)})
     assert found.seconds == pytest.approx(7 * 0.15)
     assert found.drawn == {}
 
 
+def test_a_budget_that_is_too_short_says_what_is_enough(fits):
+    fits.seconds = lambda drawn: 0.11
+    short = search({"a": loguniform(1, 10)})
+    assert short.tried == 2
+    assert short.needed > 5 * 5 * 0.11
+    assert search({"a": loguniform(1, 10)}, budget=short.needed).needed == 0.0
+    assert search({"a": [1]}, budget=1.2).needed == 0.0, "there are no more candidates"
+
+
 def test_first_candidate_is_scored_however_slow(fits):
-    fits.seconds = lambda n, drawn: 5.0
+    fits.seconds = lambda drawn: 5.0
     found = search({"a": [1]})
-    assert (found.tried, found.folds, found.error) == (1, 1, 0.25)
+    assert (found.tried, found.folds) == (1, 1)
+    assert found.needed > 5 * 5.0
 
 
 def test_first_candidate_may_take_two_budgets(fits):
-    fits.seconds = lambda n, drawn: 0.35
+    fits.seconds = lambda drawn: 0.35
     found = search({"a": [1]})
     assert (found.tried, found.folds) == (1, 5)
 
 
 def test_folds_are_as_many_as_the_smallest_class_has_rows(fits):
-    system = System("fake", lambda seed: None, {"a": [1]})
-    y = np.array([0] * 30 + [1] * 3)
-    found = tune(system, np.zeros((33, 1)), y, Shape(33, 1), Settings(budget=1.0))
-    assert found.folds == 3
+    assert search({"a": [1]}, y=np.array([0] * 30 + [1] * 3)).folds == 3
 
 
 def test_failing_candidates_are_passed_over(fits):
-    def errors(drawn):
+    def failing(drawn):
         if not drawn:
             raise ValueError("not this one")
-        return 3
+        return 0.1
 
-    fits.errors = errors
+    fits.loss = failing
     assert search({"a": [1]}).drawn == {"a": 1}
     with pytest.raises(ValueError, match="not this one"):
         search({"a": [0]}, candidates=1)
 
 
-@pytest.mark.parametrize("growth", [1.0, 2.0])
-def test_large_data_are_tuned_on_part_of_the_rows(fits, growth):
-    fits.seconds = lambda n, drawn: 0.01 * (n / 800) ** growth
-    found = search({"a": loguniform(1, 10)}, n=200_000, growth=growth, budget=8.0)
-    assert 1000 < found.rows < 200_000
-    assert found.tried >= _tune.WANTED
-    assert 8.0 <= found.seconds < 9.0
-    ideal = 1000 * (8.0 / (5 * _tune.WANTED * 0.01)) ** (1 / growth)
-    assert 0.6 * ideal < found.rows <= ideal
+def test_large_data_are_tuned_on_part_of_the_rows(fits):
+    y = np.repeat([0, 1], [90_000, 10_000])
+    assert search({"a": [1]}, y=y).rows == _tune.MOST_ROWS
+    assert {n_rows for _, n_rows in fits.calls} == {_tune.MOST_ROWS}
 
 
-def test_large_data_that_are_quick_are_used_whole(fits):
-    fits.seconds = lambda n, drawn: 1e-7 * n
-    assert search({"a": [1]}, n=200_000).rows == 200_000
-
-
-def test_slow_models_are_tuned_on_no_fewer_rows_than_a_pilot(fits):
-    fits.seconds = lambda n, drawn: 100.0
-    found = search({"a": [1]}, n=200_000)
-    assert found.rows == _tune.PILOT_ROWS
-    assert found.folds == 1
-
-
-def test_watch_is_told_of_each_candidate(fits):
-    fits.errors = lambda drawn: {None: 8, 1: 9, 2: 4}[drawn.get("a")]
+def test_watch_is_told_before_each_fit(fits):
+    fits.loss = lambda drawn: {None: 0.3, 1: 0.31, 2: 0.1}[drawn.get("a")]
     told = []
-
-    def callback(tried, error):
-        told.append((tried, error))
-
-    system, settings = System("fake", lambda seed: None, {"a": [1, 2]}), Settings(budget=1.0)
-    tune(system, np.zeros((100, 1)), np.arange(100) % 2, Shape(100, 1), settings, callback)
-    assert [tried for tried, _ in told] == [0] * 5 + [1] * 5 + [2] * 5, "before each fit"
-    assert told[-1] == (2, 0.4)
-
-
-def test_time_spent_in_the_callback_is_not_counted(fits, clock):
-    fits.seconds = lambda n, drawn: 0.09
-
-    def wait(tried, error):
-        clock.now += 100.0
-
-    system, settings = System("fake", lambda seed: None, {"a": [1, 2]}), Settings(budget=1.0)
-    found = tune(system, np.zeros((100, 1)), np.arange(100) % 2, Shape(100, 1), settings, wait)
-    assert found.seconds == pytest.approx(1.08)
-    assert found.tried == 3
+    search({"a": [1, 2]}, tell=lambda tried, best: told.append((tried, round(best, 1))))
+    assert [tried for tried, _ in told] == [0] * 5 + [1] * 5 + [2] * 5
+    assert told[-1] == (2, 0.3)
 
 
 def test_search_ends_where_the_best_no_longer_moves(fits):
-    def errors(drawn):
-        fits.tried = getattr(fits, "tried", -1) + (drawn != getattr(fits, "last", None))
-        fits.last = drawn
-        return 20 - min(fits.tried, 6)  # of 40 a fold: six candidates get better
+    seen = []
 
-    fits.errors = errors
+    def better_six_times(drawn):
+        seen.extend([drawn] if drawn not in seen else [])
+        return 0.5 - 0.05 * min(seen.index(drawn), 6)
+
+    fits.loss = better_six_times
     found = search({"a": loguniform(1, 10)}, candidates=60, budget=60.0)
     assert found.tried == 7 + _tune.STILL
-    assert found.error == 14 / 40
 
 
-# --- the last fit ---------------------------------------------------------------------------------
-
-
-def tuned(fit_seconds, fit_rows, rows):
-    return Tuned({}, 0.1, 5, rows, 3, fit_seconds, fit_rows, 8.0)
-
-
-def test_last_fit_is_bounded():
-    y = np.arange(100_000) % 4
-    svc = System("svc", lambda seed: None, growth=2.0)
-    settings = Settings(budget=8.0)
-    assert len(_compare._fitting_rows(svc, tuned(0.02, 4000, 5000), y, settings)) == 100_000
-    rows = _compare._fitting_rows(svc, tuned(2.0, 4000, 5000), y, settings)
-    assert len(rows) == pytest.approx(16_000, abs=4)  # (16,000 / 4,000)^2 * 2 s is 4 budgets
-    assert np.bincount(y[rows]).tolist() == [4000] * 4
-    linear = System("linear", lambda seed: None)
-    assert len(_compare._fitting_rows(linear, tuned(4.7, 4000, 5000), y, settings)) == 100_000
-    rows = _compare._fitting_rows(linear, tuned(9.6, 4000, 5000), y, settings)
-    assert len(rows) == pytest.approx(50_000, abs=4)  # 50,000 / 4,000 * 9.6 s is 15 budgets
-
-
-def test_rows_left_out_are_told():
-    notes = _compare._notes(tuned(1.0, 400, 500), 800, 1000, Settings(), [])
-    assert notes == ("fitted on 800 of 1,000 rows", "tuned on 500 of 1,000 rows")
+def test_folds_of_a_table_are_encoded_by_their_own_rows():
+    frame = pd.DataFrame({"x": [str(k) for k in range(40)], "gap": ["1", "3", "", "5"] * 10})
+    y = np.arange(40) % 2
+    encoder = TableEncoder().fit(frame, y)
+    data = replace(rows_of(y, encoder.transform(frame)), frame=frame, encoder=encoder)
+    train, valid = np.arange(10), np.arange(10, 40)
+    fold = _tune._encoded(data, train, valid)
+    expected = TableEncoder(kinds=encoder.kinds_).fit(frame.iloc[train], y[train])
+    np.testing.assert_array_equal(fold.X_valid, expected.transform(frame.iloc[valid]))
 
 
 # --- systems --------------------------------------------------------------------------------------
@@ -318,8 +278,7 @@ def test_every_system_fits_every_parameter_it_may_draw(name, sparse):
         from scipy.sparse import csr_array
 
         X = csr_array(X * (rng.random(X.shape) < 0.5))
-    data = Data("d", "", "", X, y, X, y, ("a", "b", "c"))
-    shape = describe(data)
+    shape = described(X)
     assert shape.sparse is sparse
     drawn = list(_tune._candidates(system, Settings(candidates=3)))
     assert len(drawn) == (3 if system.space else 1)
@@ -341,8 +300,8 @@ def test_wide_sparse_data_are_no_tables_for_trees():
         assert isinstance(outcome, Skipped)
         return outcome.reason
 
-    assert reason(4000, 50_000) == "needs dense features: 50,000 columns would take 1.6 GB"
-    assert reason(40, 50_000) == "needs dense features: 50,000 columns would take it too long"
+    assert reason(4000, 50_000) == "needs dense features: 50,000 columns, 1.6 GB"
+    assert reason(40, 50_000) == "needs dense features: 50,000 columns, 0.0 GB"
 
 
 def test_models_are_picked_by_short_names_in_the_roster_order():
@@ -360,8 +319,7 @@ def test_described_variance_is_that_of_scaled_features(sparse):
     X[:, 2] = 0 if sparse else 7
     scaled = (MaxAbsScaler() if sparse else StandardScaler()).fit_transform(X)
     given = csr_array(X) if sparse else X
-    data = Data("d", "", "", given, np.zeros(50), given, np.zeros(50))
-    assert describe(data).variance == pytest.approx(scaled.var())
+    assert described(given).variance == pytest.approx(scaled.var())
 
 
 @pytest.mark.slow
@@ -369,7 +327,8 @@ def test_ranked_marks_the_front_but_not_the_majority_class():
     y = np.arange(40) % 2
     X = np.random.default_rng(0).normal(size=(40, 2)) + 4 * y[:, None]
     data = Data("d", "", "", X, y, X, y, ("a", "b"))
-    rows = ranked(list(compare(data, pick("majority,knn", roster()), Settings(budget=0.05))))
+    found = list(compare(data, pick("majority,knn", roster()), Settings(budget=0.05)))
+    rows = ranked(found, "error")
     assert [(row.model, row.front) for row in rows] == [("kNN", True), ("Majority", False)]
 
 

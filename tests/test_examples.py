@@ -31,5 +31,24 @@ def test_an_example(path, monkeypatch, capsys):
     assert "accuracy 0.9" in capsys.readouterr().out
 
 
+def test_the_pictures_of_the_readme(monkeypatch, capsys, tmp_path):
+    matplotlib = pytest.importorskip("matplotlib", reason="needs the extra [plot]")
+    pytest.importorskip("pandas", reason="needs the extra [tables]")
+    script = EXAMPLES[0].with_name("readme_pictures.py")
+    monkeypatch.setattr("sys.argv", [str(script), str(tmp_path)])
+    with matplotlib.rc_context():
+        names = runpy.run_path(str(script))
+    names["plt"].close("all")
+    assert capsys.readouterr().out.count("accuracy 0.") == 2
+    stored = script.parents[1] / "docs/_static"
+    for name in ("regions.png", "explanation.png"):
+        for path in (tmp_path / name, stored / name):
+            assert 10_000 < path.stat().st_size < 100_000
+    assert len(names["lines"]) == 3
+    display = names["display"]
+    added = display.contributions.sum() + display.base[0]
+    assert added == pytest.approx(display.scores[0], abs=1e-9)
+
+
 def test_there_are_examples():
     assert EXAMPLES

@@ -14,7 +14,7 @@ class Bare:
         self.finder = finder
 
     def find_spec(self, name, *where):
-        extras = "typer", "rich", "pandas", "pyarrow", "matplotlib", "jinja2"
+        extras = "typer", "rich", "pandas", "duckdb", "pyarrow", "matplotlib", "jinja2"
         return None if name in extras else self.finder.find_spec(name, *where)
 
 
@@ -64,5 +64,31 @@ def test_pictures_frames_and_pages_name_their_extras(bare):
 
 
 def test_the_command_names_its_extra_in_one_line(bare):
-    needed = 'loclin: the command needs typer, rich, pandas: pip install "loclin[cli]"\n'
+    needed = "loclin: the command needs typer, rich, pandas, duckdb, jinja2"
+    needed += ': pip install "loclin[cli]"\n'
     assert (bare.returncode, bare.stderr) == (2, needed)
+
+
+def test_help_does_not_wait_for_the_models():
+    """Completion asks the command at every key press."""
+    code = (
+        "import sys; sys.argv = ['loclin', '--help']\n"
+        "from loclin.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print({'sklearn', 'numba', 'scipy', 'pandas'} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.stdout.splitlines()[-1] == "set()", found.stderr
+
+
+def test_names_of_the_package_are_imported_when_they_are_used():
+    code = (
+        "import sys, loclin\n"
+        "assert 'sklearn' not in sys.modules\n"
+        "assert 'ML3Classifier' in dir(loclin)\n"
+        "print(loclin.ML3Classifier.__name__, loclin.codings.LLCCoding.__name__)\n"
+        "from loclin import *\n"
+        "print(LocallyLinearEnsemble.__name__, hasattr(loclin, 'ML4Classifier'))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.stdout.split() == ["ML3Classifier", "LLCCoding", "LocallyLinearEnsemble", "False"]

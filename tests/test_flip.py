@@ -376,7 +376,11 @@ def test_a_category_counts_less_where_it_is_told_to(table, of_table):
 )  # fmt: skip
 def test_dates_are_written_as_they_were(cell):
     pd = pytest.importorskip("pandas")
-    from loclin.tables.kinds import days_of
+    from loclin.tables.cells import Cells
+    from loclin.tables.kinds import values_of
+
+    def days_of(column):
+        return values_of("date", Cells(column), "")[0]
 
     for one in (cell, pd.Timestamp(cell), pd.Timestamp(cell).tz_localize("Asia/Tokyo")):
         days = float(days_of(pd.Series([one]))[0]) + 3

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
@@ -376,6 +377,11 @@ def test_what_cannot_be_explained_is_said(tables):
         explain(make_pipeline(PolynomialFeatures(), ml3()), X)
     with pytest.raises(TypeError, match="StandardScaler has no method local_model"):
         explain(StandardScaler(), X)
+    with pytest.raises(ValueError, match="rows and columns"):
+        explain(model, ARRAY[0], reference=X)
+    for new in (ml3(), make_pipeline(TableEncoder(), ml3())):
+        with pytest.raises(NotFittedError):
+            explain(new, X[:2], reference=X)
     several = loclin.USSVMClassifier(3, random_state=0, max_iter=3)
     several.fit(ARRAY, np.stack([Y == 0, Y > 0], axis=1).astype(int))
     with pytest.raises(ValueError, match="several labels a row"):

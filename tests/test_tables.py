@@ -159,7 +159,7 @@ def test_many_categories_leak_no_targets(seed):
 def test_gaps_are_filled_inside_the_folds():
     table, _ = churn(60)
     encoder, other = TableEncoder().fit(table[:30]), TableEncoder().fit(table[30:])
-    assert encoder._numeric["charge"] != other._numeric["charge"]
+    assert encoder._columns["charge"] != other._columns["charge"]
     gap = pd.DataFrame({name: [None] for name in table.columns})
     place = list(encoder.get_feature_names_out()).index("charge")
     assert encoder.transform(gap)[0, place] == table["charge"][:30].median()

@@ -10,14 +10,17 @@ def main() -> None:
     """Run the command line, or say what to install where a
     package of its extra is missing.
     """
-    missing = [name for name in ("typer", "rich", "pandas") if find_spec(name) is None]
+    missing = [
+        name
+        for name in ("typer", "rich", "pandas", "duckdb", "jinja2")
+        if find_spec(name) is None
+    ]
     if missing:
         print(
             f'loclin: the command needs {", ".join(missing)}: pip install "loclin[cli]"',
             file=sys.stderr,
         )
         sys.exit(2)
-    from loclin.cli import _served  # noqa: F401  its commands are the app's
     from loclin.cli._app import app
     from loclin.cli._terminal import run
 

@@ -1,53 +1,30 @@
-"""The commands of ``loclin``."""
+"""The commands of ``loclin``: their options, and nothing that takes long to import."""
 
 from __future__ import annotations
 
-import math
-import os
-import shlex
-import sys
-from collections.abc import Mapping, Sequence
+from importlib.metadata import version as version_of
 from pathlib import Path
-from time import perf_counter
 from typing import Annotated
 
 import typer
-from joblib import cpu_count
 
-from loclin import __version__
-from loclin.cli import _compare, _display
-from loclin.cli._compare import Result, Skipped, ranked
-from loclin.cli._data import Data, load_data
-from loclin.cli._errors import InputError, plural
-from loclin.cli._limits import Limit
-from loclin.cli._outputs import check_outputs, write_outputs
-from loclin.cli._report import Report
-from loclin.cli._settings import Settings
-from loclin.cli._systems import System, pick, roster
-from loclin.cli._terminal import lost_output, say
+from loclin.cli._terminal import told
 
 __all__ = ["app"]
 
-BUSY = 0.75  # load a core from which timing is in doubt
-MOST_THREADS = 1024
-MOST_JOBS = 4  # by default
+ABOUT = "Locally linear classifiers: kernel-SVM accuracy at linear-SVM cost."
 
-app = typer.Typer(
-    help="Locally linear classifiers: kernel-SVM accuracy at linear-SVM cost.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(help=ABOUT, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def _show_version(wanted: bool) -> None:
     """Print the version and leave."""
     if wanted:
-        typer.echo(f"loclin {__version__}")
+        typer.echo(f"loclin {version_of('loclin')}")
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=ABOUT)
 def _loclin(
     version: Annotated[
         bool,
@@ -56,92 +33,57 @@ def _loclin(
         ),
     ] = False,
 ) -> None:
-    """Locally linear classifiers: kernel-SVM accuracy at linear-SVM cost."""
+    pass
 
 
 Source = Annotated[
     str,
     typer.Argument(
-        help="A data set's name (digits, letter, usps, ...) or a file: CSV, TSV, npz, svmlight "
-        "or Parquet."
+        help="A file (CSV, TSV, Parquet, npz, svmlight), - for CSV from standard input, or the "
+        "name of a data set such as digits."
     ),
 ]
+ModelFile = Annotated[Path, typer.Argument(help="A file that loclin has saved.")]
 Target = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of labels in a table: its name, or its number from 0 where the file has no "
-        "names. By default the last one.",
+        help="Column of labels in a table; by default the last one. Without column names: its "
+        "number, from 0.",
     ),
 ]
-TestFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="File of test rows, of any kind.")
-]
-TestSize = Annotated[
-    float | None,
+NoHeader = Annotated[
+    bool,
     typer.Option(
-        metavar="SHARE", help="Share of rows held out for testing, 0.25 by default."
+        "--no-header", help="The first line of a text table is a row, not names."
     ),
 ]
-Models = Annotated[
-    str | None,
+Metric = Annotated[
+    str,
     typer.Option(
-        metavar="A,B,C",
-        help="Only these models, such as ml3,svc-rbf,linearsvc; all for every model there is.",
+        metavar="NAME",
+        help="What to choose by: error, log_loss, auc, average_precision or balanced_accuracy.",
     ),
-]
-Budget = Annotated[
-    float, typer.Option(metavar="SECONDS", help="Tuning time, the same for every model.")
-]
-Folds = Annotated[int, typer.Option(metavar="N", help="Folds of the cross-validation.")]
-Candidates = Annotated[
-    int, typer.Option(metavar="N", help="The most candidates to try for a model.")
 ]
 Seed = Annotated[
-    int, typer.Option(metavar="N", help="Seed of splits, candidates and models.")
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Models to tune at once, each in a process with its own copy of the data; as many as "
-        f"there are cores by default, {MOST_JOBS} at most. What is timed runs alone.",
-    ),
-]
-Threads = Annotated[
     int,
     typer.Option(
-        metavar="N",
-        help="Threads for each fit and prediction; 0 for as many as the libraries like.",
-    ),
-]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS",
-        help="The most that one model may take in all; it is ended then, and the others go on. By "
-        "default 60 budgets, and at least 300; 0 for no limit.",
+        metavar="N", min=0, max=2**32 - 1, help="Seed of splits, candidates and models."
     ),
 ]
 MaxGb = Annotated[
     float,
     typer.Option(
         metavar="GB",
-        help="The most that a data file may take, decompressed and in memory.",
+        min=1e-6,
+        help="The most that a file may take, unpacked, in memory.",
     ),
 ]
-Json = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.")
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print everything as JSON, and nothing else.")
 ]
-Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table as CSV.")]
 Html = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write a report as one HTML file.")
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Draw error against time a row: .png, .svg or .pdf."
-    ),
+    Path | None, typer.Option(metavar="FILE", help="Write a page: one HTML file.")
 ]
 
 
@@ -149,171 +91,207 @@ Plot = Annotated[
 def compare(
     data: Source = "digits",
     target: Target = None,
-    test: TestFile = None,
-    test_size: TestSize = None,
-    models: Models = None,
-    budget: Budget = Settings.budget,
-    folds: Folds = Settings.folds,
-    candidates: Candidates = Settings.candidates,
-    seed: Seed = Settings.seed,
-    jobs: Jobs = None,
-    threads: Threads = Settings.threads,
-    time_limit: TimeLimit = None,
-    max_gb: MaxGb = Limit.gigabytes,
-    json: Json = None,
-    csv: Csv = None,
+    no_header: NoHeader = False,
+    test: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A file of test rows.")
+    ] = None,
+    test_size: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Share of rows to test on: 0.25 by default."),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C", help="Only these models, such as ml3,svc-rbf; or all."
+        ),
+    ] = None,
+    metric: Metric = "error",
+    budget: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=1e-3, max=1e9, help="Time to tune each model."
+        ),
+    ] = 10.0,
+    folds: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Folds of the cross-validation.")
+    ] = 5,
+    candidates: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="The most candidates to try for a model."),
+    ] = 60,
+    seed: Seed = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=1024,
+            help="Models to tune at once, each in a process; by default one a core, at most 4.",
+        ),
+    ] = None,
+    threads: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=1024,
+            help="Threads of each fit; 0 leaves them to the libraries.",
+        ),
+    ] = 1,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            max=1e9,
+            help="The most for one model in all; by default 20 budgets, at least 300; 0: none.",
+        ),
+    ] = None,
+    max_gb: MaxGb = 1.0,
+    json: AsJson = False,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the table as CSV.")
+    ] = None,
     html: Html = None,
-    plot: Plot = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the figures: .png, .svg or .pdf."),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Fit the best of loclin's models to all rows, and save it.",
+        ),
+    ] = None,
 ) -> None:
     """Compare loclin's classifiers with scikit-learn's on your data.
 
-    Each model is tuned by cross-validation on the training split for the same time,
-    fitted anew, and tested once: error, fit time, prediction time, size.
+    Each model is tuned by cross-validation on the training rows for the same time, fitted
+    anew, and tested once: error, log loss, AUC, fit time, prediction time, size.
     """
-    chosen = {"target": target, "test": test, "test-size": test_size, "models": models}
-    outputs = {"json": json, "csv": csv, "html": html, "plot": plot}
-    try:
-        if time_limit is None:
-            time_limit = Settings.default_time_limit(budget)
-        if jobs is None:
-            jobs = max(
-                1, min(MOST_JOBS, cpu_count(only_physical_cores=True) // max(1, threads))
-            )
-        settings = Settings(budget, folds, candidates, seed, jobs, threads, time_limit)
-        _check_settings(settings)
-        if not max_gb > 0:
-            raise InputError(
-                f"--max-gb {max_gb:g} is not a number above 0; try {Limit.gigabytes:g}"
-            )
-        if sys.stdout is None and not any(outputs.values()):
-            raise InputError(
-                "the standard output is closed; write a file, such as --html FILE"
-            )
-        check_outputs(outputs, [Path(data), *([test] if test else [])])
-        systems = pick(models, roster())
-        loaded = load_data(
+    with told():
+        from loclin.cli._comparing import Files, run
+        from loclin.cli._settings import Settings
+
+        limit = Settings.default_time_limit(budget) if time_limit is None else time_limit
+        settings = Settings(
+            metric, budget, folds, candidates, seed, jobs or 0, threads, limit
+        )
+        files = Files(data, target, not no_header, test, test_size, max_gb)
+        outputs = {"csv": csv, "html": html, "plot": plot, "save": save}
+        run(files, models, settings, outputs, as_json=json)
+
+
+@app.command()
+def fit(
+    data: Source,
+    save: Annotated[Path, typer.Option(metavar="FILE", help="File of the model.")],
+    target: Target = None,
+    no_header: NoHeader = False,
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="A classifier such as ml3; auto: the best of three."
+        ),
+    ] = "auto",
+    metric: Metric = "log_loss",
+    seed: Seed = 0,
+    max_gb: MaxGb = 1.0,
+    json: AsJson = False,
+) -> None:
+    """Learn to predict a column of a table, and save the model.
+
+    Columns may be numbers, categories, dates, texts and flags, with gaps. Held-out rows tell
+    how good the model is.
+    """
+    with told():
+        from loclin.cli._fit import fit_and_save
+
+        fit_and_save(
             data,
+            save,
             target=target,
-            test=test,
-            test_size=test_size,
+            header=not no_header,
+            model=model,
+            metric=metric,
             seed=seed,
-            limit=Limit(max_gb),
+            max_gb=max_gb,
+            as_json=json,
         )
-        command = _command(data, {**chosen, **vars(settings), "max_gb": max_gb})
-        report, lost = _run(loaded, systems, settings, command)
-        write_outputs(report, outputs)
-        if lost is not None:
-            raise lost
-    except InputError as error:
-        say(f"loclin: {error}", error=True)
-        raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        say("loclin: interrupted", error=True)
-        raise typer.Exit(130) from None
-    except OSError as error:
-        raise typer.Exit(lost_output(error)) from None
-    if report.interrupted:
-        raise typer.Exit(130)
 
 
-def _run(
-    data: Data, systems: Sequence[System], settings: Settings, command: str
-) -> tuple[Report, OSError | None]:
-    """Run the comparison before the user's eyes,
-    and return it with what their screen raised.
+@app.command()
+def predict(
+    file: ModelFile,
+    data: Source,
+    no_header: NoHeader = False,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add a column of probabilities a class.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="CSV to write; - for standard output.")
+    ] = Path("-"),
+    max_gb: MaxGb = 1.0,
+    json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON object a row, not CSV.")
+    ] = False,
+) -> None:
+    """Predict the rows of a table, part by part: memory does not grow with them."""
+    with told():
+        from loclin.cli._served import predict_rows
 
-    An interrupt, or a screen that is gone, keeps what is finished.
-    """
-    outcomes: list[Result | Skipped] = []
-    interrupted, lost = False, None
-    screen = _display.display([system.name for system in systems], settings.budget)
-    start = perf_counter()
-    try:
-        screen.say(_headline(data, settings))
-        for note in (*data.notes, *_busy()):
-            screen.say(f"note: {note}")
-        start = perf_counter()
-        with screen:
-            for outcome in _compare.compare(data, systems, settings, screen.step):
-                outcomes.append(outcome)
-                screen.finish(outcome)
-    except KeyboardInterrupt:
-        interrupted = True
-    except OSError as error:
-        interrupted, lost = len(outcomes) < len(systems), error
-    report = Report(
-        data,
-        settings,
-        ranked([outcome for outcome in outcomes if isinstance(outcome, Result)]),
-        [outcome for outcome in outcomes if isinstance(outcome, Skipped)],
-        command,
-        perf_counter() - start,
-        interrupted,
-    )
-    try:
-        if lost is None:
-            screen.table(report)
-    except OSError as error:
-        lost = error
-    return report, lost
-
-
-def _headline(data: Data, settings: Settings) -> str:
-    """Say what is compared on."""
-    n_train, n_features = data.X_train.shape
-    return (
-        f"{data.name}: {n_train:,} training rows, {len(data.y_test):,} test rows "
-        f"({data.split}), {plural(n_features, 'feature')}, {len(data.classes)} classes; "
-        f"{settings.budget:g} s of tuning a model"
-    )
-
-
-def _busy() -> list[str]:
-    """Warn where other programs keep the machine busy, since times will then be off."""
-    cpus = os.cpu_count() or 1
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    if load < BUSY * cpus:
-        return []
-    return [
-        f"the machine is busy (load {load:.1f} on {plural(cpus, 'core')}): times may be too long"
-    ]
-
-
-def _command(data: str, options: Mapping[str, object]) -> str:
-    """Return the command that gives this comparison again."""
-    words = ["loclin", "compare", data]
-    for name, value in options.items():
-        if value is not None:
-            words += [
-                f"--{name.replace('_', '-')}",
-                f"{value:g}" if isinstance(value, float) else str(value),
-            ]
-    return shlex.join(words)
-
-
-def _check_settings(settings: Settings) -> None:
-    """Raise where an option is out of range."""
-    if not (settings.budget > 0 and math.isfinite(settings.budget)):
-        raise InputError(
-            f"--budget {settings.budget:g} is not a number of seconds above 0; "
-            f"try {Settings.budget:g}"
+        predict_rows(
+            file,
+            data,
+            out,
+            header=not no_header,
+            proba=proba,
+            max_gb=max_gb,
+            as_json=json,
         )
-    most = {"jobs": MOST_THREADS, "threads": MOST_THREADS}
-    for name, least in {"folds": 2, "candidates": 1, "jobs": 1, "threads": 0}.items():
-        value = getattr(settings, name)
-        if value < least:
-            raise InputError(
-                f"--{name} {value} is too small; it must be at least {least}"
-            )
-        if value > most.get(name, value):
-            raise InputError(
-                f"--{name} {value} is too large; it may be {most[name]} at most"
-            )
-    if not 0 <= settings.time_limit < math.inf:
-        raise InputError(
-            f"--time-limit {settings.time_limit:g} is not a number of seconds; give 0 for no limit"
+
+
+@app.command()
+def explain(
+    file: ModelFile,
+    data: Source,
+    row: Annotated[int, typer.Option(metavar="N", help="Row of the table, from 0.")] = 0,
+    reference: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Row of the table to compare with; by default the mean training row.",
+        ),
+    ] = None,
+    no_header: NoHeader = False,
+    max_gb: MaxGb = 1.0,
+    json: AsJson = False,
+    png: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it: .png, .svg or .pdf.")
+    ] = None,
+    html: Html = None,
+) -> None:
+    """Say what each column adds to the score of a row, against a reference."""
+    with told():
+        from loclin.cli._served import explain_row
+
+        explain_row(
+            file,
+            data,
+            row,
+            reference,
+            header=not no_header,
+            max_gb=max_gb,
+            as_json=json,
+            outputs={"png": png, "html": html},
         )
-    if not 0 <= settings.seed < 2**32:
-        raise InputError(
-            f"--seed {settings.seed} is out of range; it must be from 0 to {2**32 - 1}"
-        )
+
+
+@app.command()
+def info(file: ModelFile, json: AsJson = False) -> None:
+    """Say what a file holds: the model, its columns, and how good it was on held-out rows."""
+    with told():
+        from loclin.cli._served import show_info
+
+        show_info(file, as_json=json)

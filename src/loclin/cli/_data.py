@@ -1,137 +1,151 @@
-"""From a data set's name or files to checked arrays with a training and a test split."""
+"""From a data set's name or a file to rows and labels, checked and split."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from scipy.sparse import csr_array, csr_matrix, issparse
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 from sklearn.model_selection import train_test_split
 
 from loclin import datasets
+from loclin.cli._arrays import (
+    Arrays,
+    Matrix,
+    alike,
+    arrays,
+    checked,
+    is_table,
+    label_text,
+    labels_of,
+)
 from loclin.cli._errors import InputError, listed, near, one_line, plural
-from loclin.cli._files import read_files
-from loclin.cli._limits import Limit
-from loclin.cli._part import Matrix, Part
 
-__all__ = ["Data", "load_data"]
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-LARGEST = 1e150  # above, the squares that standardising sums overflow
-WHOLE = 1e15  # up to here a whole number is written without a point
+    from loclin.tables import TableEncoder
+
+__all__ = ["Data", "Labelled", "load", "split"]
+
+DENSE_SHARE = 0.5  # of values that are not zero, from which on sparse rows become dense
 CONTINUOUS = 20  # more distinct fractional labels than this: the target is a quantity
 
 
 @dataclass(frozen=True)
-class Data:
-    """A data set split for training and testing; labels count the classes from 0.
+class Labelled:
+    """Rows with labels.
 
     Attributes
     ----------
-    name : str
-        What the user called it.
-    description, split : str
-        What it is, and where its test rows come from.
+    name, description : str
+        What the user called them, and what they are.
+    X : DataFrame, ndarray or csr_array
+        A table as it is, or features.
+    y : ndarray of str
+        Labels, without blanks around them.
+    target : str or None
+        The table's column of labels.
+    test : tuple or None
+        Test rows and their labels, where the source has a split of its own.
+    notes : tuple of str
+        What the user should know of how they were read.
+    """
+
+    name: str
+    description: str
+    X: Any = field(repr=False)
+    y: NDArray[Any] = field(repr=False)
+    target: str | None = None
+    test: tuple[Any, NDArray[Any]] | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Data:
+    """Features to learn from and to test on; labels count the classes from 0.
+
+    Attributes
+    ----------
+    name, description, split : str
+        What the user called it, what it is, and where its test rows come from.
     X_train, X_test : ndarray or csr_array of shape (n, n_features)
-        float32 where the source is float32 or small integers, float64 otherwise.
+        Of a table, what its encoder made of it.
     y_train, y_test : ndarray of shape (n,)
         Index into ``classes``; -1 for a test label that training does not have.
-    classes : tuple of str
-        The labels as the source writes them.
-    notes : tuple of str
-        What the user should know of how the data was read.
+    classes, notes : tuple of str
+        The labels as the source writes them, and what to know of how it was read.
+    frame : DataFrame or None
+        The training rows of a table, for folds to be encoded anew.
+    encoder : TableEncoder or None
+        Fitted to them.
     """
 
     name: str
     description: str
     split: str
     X_train: Matrix = field(repr=False)
-    y_train: np.ndarray = field(repr=False)
+    y_train: NDArray[Any] = field(repr=False)
     X_test: Matrix = field(repr=False)
-    y_test: np.ndarray = field(repr=False)
+    y_test: NDArray[Any] = field(repr=False)
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    frame: DataFrame | None = field(default=None, repr=False)
+    encoder: TableEncoder | None = field(default=None, repr=False)
 
 
-def load_data(
-    source: str,
-    *,
-    target: str | None = None,
-    test: Path | None = None,
-    test_size: float | None = None,
-    seed: int = 0,
-    limit: Limit | None = None,
-) -> Data:
-    """Load, check and split the data.
+def load(
+    source: str, *, target: str | None = None, header: bool = True, limit: float = 1e9
+) -> Labelled:
+    """Read and check labelled rows.
 
     Parameters
     ----------
     source : str
-        A name that `loclin.datasets.load` knows, or a file.
+        A name that `loclin.datasets.load` knows, a file, or ``-``.
     target : str or None
-        The column of labels, for tables.
-    test : Path or None
-        A file of test rows.
-    test_size : float or None
-        The share of rows to hold out where there is no other split; None means 0.25.
-    seed : int
-        Seed of the held-out split.
-    limit : Limit or None
-        The most that a file may take; None is the default limit.
+        A table's column of labels; None for its last column.
+    header : bool
+        Whether the first line of a text table holds the names of its columns.
+    limit : float
+        The most bytes that a file may take.
 
     Raises
     ------
     InputError
         If the data cannot be used.
     """
-    if test is not None and test_size is not None:
-        raise InputError("--test and --test-size exclude each other; leave one out")
-    if test_size is not None and not 0 < test_size < 1:
-        raise InputError(f"--test-size {test_size:g} is not between 0 and 1; try 0.25")
-    train_part, test_part, description = _read(source, target, test, limit)
-    if test_part is not None and test_size is not None:
-        raise InputError(f"{source} has a test split of its own; leave out --test-size")
-    train_part = _checked(train_part, source)
-    y, names = _encode(train_part, source)
-    if test_part is None:
-        rows_train, rows_test = _held_out(y, names, test_size or 0.25, seed, source)
-        X_train, X_test = train_part.X[rows_train], train_part.X[rows_test]
-        y_train, y_test = y[rows_train], y[rows_test]
-        split = f"{100 * (test_size or 0.25):g} % held out, stratified, seed {seed}"
-        notes: tuple[str, ...] = train_part.notes
-    else:
-        where = str(test) if test is not None else f"the test split of {source}"
-        test_part = _checked(_aligned(train_part, test_part, where), where)
-        y_test, warned = _encode_test(test_part.y, names, where)
-        X_train, y_train, X_test = train_part.X, y, test_part.X
-        split = (
-            f"test rows from {test.name}"
-            if test is not None
-            else "the data's own test split"
-        )
-        notes = tuple(dict.fromkeys((*train_part.notes, *test_part.notes, *warned)))
-    _check_classes(y_train, names, source)
-    return Data(
-        source, description, split, X_train, y_train, X_test, y_test, tuple(names), notes
-    )
-
-
-def _read(
-    source: str, target: str | None, test: Path | None, limit: Limit | None
-) -> tuple[Part, Part | None, str]:
-    """Read ``source`` as a file if it looks like one, else as the name of a data set."""
-    path = Path(source)
     named = source in datasets.names()
-    if not named and (path.suffix or len(path.parts) > 1 or os.path.exists(path)):
-        train, held = read_files(path, target, test, limit)
-        return train, held, f"file {path.name}"
+    path = Path(source)
+    is_file = source == "-" or path.suffix or len(path.parts) > 1 or os.path.exists(path)
+    if named or not is_file:
+        return _named(source, named, target)
+    if is_table(source):
+        found = _of_table(source, target, header, limit)
+        _checked_labels(found.y, source, f"the target '{found.target}'")
+        return found
     if target is not None:
-        raise InputError(
-            f"--target is for CSV and Parquet files; leave it out for '{source}'"
-        )
-    if not named:
+        raise InputError(f"--target is for tables; leave it out for '{source}'")
+    rows, test = arrays(source, limit)
+    y = _checked_labels(labels_of(rows, source), source, "the target")
+    of_test = None if test is None else (checked(test, source), labels_of(test, source))
+    X: Any = checked(rows, source)
+    notes: tuple[str, ...] = ()
+    is_text = path.suffix.lower() != ".npz"
+    if is_text and X.nnz >= DENSE_SHARE * np.prod(X.shape, dtype=float):
+        X, notes = X.toarray(), ("most values are not zero: read as dense",)
+    return Labelled(source, f"file {path.name}", X, y, None, of_test, notes)
+
+
+def _named(source: str, known: bool, target: str | None) -> Labelled:
+    if target is not None:
+        raise InputError(f"--target is for tables; leave it out for '{source}'")
+    if not known:
         raise InputError(
             f"no data set '{source}'; {near(source, datasets.names())} "
             "(a file's name ends in .csv, .npz, .svm, .parquet ...)"
@@ -141,173 +155,215 @@ def _read(
     except (ValueError, OSError) as error:
         raise InputError(one_line(error)) from error
 
-    def part(X: np.ndarray | csr_matrix, y: np.ndarray) -> Part:
+    def rows(X: Any, y: NDArray[Any]) -> tuple[Matrix, NDArray[Any]]:
         names = loaded.class_names
-        labels = y if names is None else np.asarray(names)[y]
-        return Part(csr_array(X) if issparse(X) else X, labels, loaded.feature_names)
+        labels = label_text(y if names is None else np.asarray(names)[y])
+        csr: Any = csr_array(cast(Any, X)) if issparse(X) else X
+        held = Arrays(csr, labels)
+        return checked(held, source), labels
 
-    train = part(loaded.X_train, loaded.y_train)
-    if test is not None:
-        return train, read_files(test, limit=limit)[0], loaded.description
-    if loaded.X_test is None or loaded.y_test is None:
-        return train, None, loaded.description
-    return train, part(loaded.X_test, loaded.y_test), loaded.description
-
-
-def _checked(part: Part, where: str) -> Part:
-    """Return the part with finite floating-point features, or raise."""
-    X = part.X
-    if X.dtype.kind not in "fiub":
-        raise InputError(
-            f"{where}: features are of type {X.dtype}, not numbers; encode them"
-        )
-    if 0 in X.shape:
-        raise InputError(
-            f"{where}: has {X.shape[0]} rows and {X.shape[1]} features; none to use"
-        )
-    small = X.dtype.itemsize <= (4 if X.dtype.kind == "f" else 2)
-    with np.errstate(over="ignore"):
-        X = X.astype(np.float32 if small else np.float64, copy=False)
-    finite = np.isfinite(X.data if issparse(X) else X)
-    if not finite.all():
-        raise InputError(f"{where}: {_bad_values(X, finite, part.columns)}")
-    _check_scale(X, part.columns, where)
-    return replace(part, X=X)
+    X, y = rows(loaded.X_train, loaded.y_train)
+    no_test = loaded.X_test is None or loaded.y_test is None
+    test = None if no_test else rows(loaded.X_test, np.asarray(loaded.y_test))
+    return Labelled(source, loaded.description, X, y, None, test)
 
 
-def _check_scale(X: Matrix, columns: Sequence[str] | None, where: str) -> None:
-    """Raise where features are so large that they cannot be standardised."""
-    values = X.data if issparse(X) else X
-    largest = max(float(values.max()), -float(values.min())) if values.size else 0.0
-    if largest > LARGEST:
-        place = np.argmax(np.abs(values))
-        column = int(X.indices[place] if issparse(X) else place % X.shape[1])
-        name = columns[column] if columns else column
-        raise InputError(
-            f"{where}: column '{name}' has values as "
-            f"large as {largest:.3g}, too large to be scaled; divide it, or drop it"
-        )
+def _of_table(source: str, target: str | None, header: bool, limit: float) -> Labelled:
+    from loclin.tables import read
+
+    frame = read(source, header=header, max_bytes=limit)
+    notes = list(frame.attrs.get("doubts", ()))
+    names = [str(name) for name in frame.columns]
+    if target is None:  # separators at the ends of lines make columns of nothing
+        filled = [name for name in names if frame[name].notna().any()]
+        target = (filled or names)[-1]
+        notes.append(f"the last column, '{target}', is taken for the target (--target)")
+    if target not in names:
+        last = len(names) - 1
+        cure = near(target, names) if header else f"with --no-header it is 0 to {last}"
+        raise InputError(f"{source}: no column '{target}'; {cure}")
+    if len(names) < 2:
+        raise InputError(f"{source}: has one column; it needs features and a target")
+    labels = label_text(frame[target].astype(object).to_list())
+    missing = int((labels == "").sum())
+    if missing:
+        notes.append(f"{plural(missing, 'row')} without a label left out")
+        frame, labels = frame[labels != ""], labels[labels != ""]
+    X = frame.drop(columns=target).reset_index(drop=True)
+    file = "standard input" if source == "-" else f"file {Path(source).name}"
+    return Labelled(source, file, X, labels, target, None, tuple(notes))
 
 
-def _bad_values(X: Matrix, finite: np.ndarray, columns: Sequence[str] | None) -> str:
-    """Say how many values are missing or infinite, and in which columns."""
-    values = X.data if issparse(X) else X
-    missing = bool(np.isnan(values).any())
-    bad = np.isnan(values) if missing else ~finite
-    hit = np.unique(X.indices[bad] if issparse(X) else np.flatnonzero(bad.any(axis=0)))
-    names = [columns[index] if columns else str(index) for index in hit]
-    what = plural(int(bad.sum()), "missing value" if missing else "infinite value")
-    cure = "fill them in" if missing else "replace them"
-    place = "column" if len(names) == 1 else "columns"
-    return f"{what} in {place} {listed(names)}; {cure} or drop those rows or columns"
+def split(
+    rows: Labelled,
+    *,
+    test: str | None = None,
+    test_size: float | None = None,
+    seed: int = 0,
+    header: bool = True,
+    limit: float = 1e9,
+) -> Data:
+    """Split rows into training and test rows, and encode a table.
 
-
-def _encode(part: Part, where: str) -> tuple[np.ndarray, list[str]]:
-    """Return the labels as indices, and the classes' names,
-    or raise if they are no classes.
+    Parameters
+    ----------
+    rows : Labelled
+    test : str or None
+        A file of test rows.
+    test_size : float or None
+        The share of rows to hold out where there is no other split; None means 0.25.
+    seed : int
+        Seed of the held-out split.
+    header, limit
+        As of `load`, for ``test``.
     """
-    y, target = part.y, f"the target '{part.label}'" if part.label else "the target"
-    _check_missing_labels(y, where)
-    classes, encoded = np.unique(y, return_inverse=True)
-    fractional = y.dtype.kind == "f" and bool((classes != np.round(classes)).any())
-    if len(classes) < 2:
-        raise InputError(
-            f"{where}: {target} has one class only ('{_label(classes[0])}'); "
-            "it needs two or more: check --target and the file"
+    source, given = rows.name, rows.test
+    if test is not None and test_size is not None:
+        raise InputError("--test and --test-size exclude each other; leave one out")
+    if test_size is not None and not 0 < test_size < 1:
+        raise InputError(f"--test-size {test_size:g} is not between 0 and 1; try 0.25")
+    if test is not None:
+        given = _test_rows(rows, test, header, limit)
+    elif given is not None and test_size is not None:
+        raise InputError(f"{source} has a test split of its own; leave out --test-size")
+    names, y = np.unique(rows.y, return_inverse=True)
+    notes = list(rows.notes)
+    doubts = [note for note in notes if "--no-header" in note]
+    if given is None:
+        _check_classes(y, names, source, doubts)
+        size = test_size or 0.25
+        train, held = _held_out(y, names, size, seed, source)
+        X_train, y_train = _taken(rows.X, train), y[train]
+        X_test, y_test = _taken(rows.X, held), y[held]
+        how = f"{100 * size:g} % held out, stratified, seed {seed}"
+    else:
+        (X_test, labels), X_train, y_train = given, rows.X, y
+        where = test if test is not None else f"the test split of {source}"
+        y_test, unseen = _encode_test(labels, names, where)
+        notes += unseen
+        how = (
+            "the data's own test split" if test is None else f"rows of {Path(test).name}"
         )
-    every_row = 2 * len(classes) > len(y) and len(classes) > 2
-    if every_row or (fractional and len(classes) > CONTINUOUS):
-        raise InputError(
-            f"{where}: {target} has {len(classes)} distinct values in "
-            f"{plural(len(y), 'row')}: it looks like a regression target; "
-            "name a column of classes (--target), or bin the values"
-        )
-    return encoded.astype(np.int64), [_label(value) for value in classes]
+    _check_classes(y_train, names, source, doubts)
+    classes, about = tuple(map(str, names)), (rows.name, rows.description, how)
+    if not hasattr(X_train, "columns"):
+        return Data(*about, X_train, y_train, X_test, y_test, classes, tuple(notes))
+    encoder, features, X_test = _encoded(X_train, y_train, X_test, source)
+    notes += encoder.notes_
+    return Data(
+        *about,
+        features,
+        y_train,
+        X_test,
+        y_test,
+        classes,
+        tuple(notes),
+        X_train,
+        encoder,
+    )
 
 
-def _check_missing_labels(y: np.ndarray, where: str) -> None:
-    """Raise where labels are missing, or of a type that cannot be labels."""
-    if y.dtype.kind not in "fiubUS":
-        raise InputError(f"{where}: labels of type {y.dtype}; use numbers or strings")
-    missing = 0 if y.dtype.kind != "f" else int((~np.isfinite(y)).sum())
+def _encoded(
+    train: DataFrame, y: NDArray[Any], test: DataFrame, source: str
+) -> tuple[TableEncoder, Matrix, Matrix]:
+    from loclin.tables import TableEncoder
+
+    encoder = TableEncoder()
+    try:
+        return encoder, encoder.fit_transform(train, y), encoder.transform(test)
+    except ValueError as error:
+        raise InputError(f"{source}: {one_line(error)}") from error
+
+
+def _taken(X: Any, rows: NDArray[Any]) -> Any:
+    return X.iloc[rows] if hasattr(X, "columns") else X[rows]
+
+
+def _test_rows(
+    rows: Labelled, test: str, header: bool, limit: float
+) -> tuple[Any, NDArray[Any]]:
+    """Return test rows of a file, as the training rows are."""
+    same = hasattr(rows.X, "columns")
+    if same != is_table(test):
+        raise InputError(f"{test}: not the kind of file that the training rows are of")
+    if same:
+        held = _of_table(test, rows.target, header, limit)
+        lacking = [name for name in rows.X.columns if name not in held.X.columns]
+        if lacking:
+            raise InputError(f"{test}: lacks {listed(lacking)} of the training data")
+        return held.X, held.y
+    part, inner = arrays(test, limit)
+    part = inner or part
+    return alike(checked(part, test), rows.X, test), labels_of(part, test)
+
+
+def _checked_labels(labels: NDArray[Any], where: str, target: str) -> NDArray[Any]:
+    """Return labels, or raise if they are no classes."""
+    missing = int((labels == "").sum())
     if missing:
         raise InputError(
-            f"{where}: the target has {plural(missing, 'missing value')}; drop those rows"
+            f"{where}: {target} has {plural(missing, 'missing value')}; drop those rows"
         )
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        only = f" only ('{classes[0]}')" if len(classes) else ""
+        raise InputError(
+            f"{where}: {target} has {len(classes)} class{only}; "
+            "it needs two or more: check --target and the file"
+        )
+    every_row = 2 * len(classes) > len(labels) and len(classes) > 2
+    if every_row or (len(classes) > CONTINUOUS and _are_quantities(classes)):
+        raise InputError(
+            f"{where}: {target} has {len(classes)} distinct values in "
+            f"{plural(len(labels), 'row')}: it looks like a regression target; "
+            "name a column of classes (--target), or bin the values"
+        )
+    return labels
 
 
-def _label(value: object) -> str:
-    """Write a label as its source does: a whole number without a point, text as it is."""
-    if isinstance(value, bytes):
-        return value.decode(errors="backslashreplace")
-    if isinstance(value, float | np.floating) and abs(float(value)) < WHOLE:
-        return str(value) if value != round(value) else str(int(value))
-    return str(value)
+def _are_quantities(classes: NDArray[Any]) -> bool:
+    """Tell whether labels are numbers of which some are not whole."""
+    try:
+        numbers = classes.astype(float)
+    except ValueError:
+        return False
+    return bool((numbers != np.round(numbers)).any())
 
 
 def _encode_test(
-    y: np.ndarray, names: Sequence[str], where: str
-) -> tuple[np.ndarray, list[str]]:
-    """Return the test labels as indices into ``names``,
-    -1 where training has no such label.
+    labels: NDArray[Any], names: Sequence[str] | NDArray[Any], where: str
+) -> tuple[NDArray[Any], list[str]]:
+    """Return test labels as indices into ``names``, -1 where training has none such.
 
-    Every model must get such a row wrong, so it counts as an error for all of them alike.
+    Every model gets such a row wrong, so that it counts as an error for all alike.
     """
-    _check_missing_labels(y, where)
     index = {name: number for number, name in enumerate(names)}
-    labels, inverse = np.unique(y, return_inverse=True)
-    known = np.array([index.get(_label(value), -1) for value in labels])
-    encoded = known[inverse].astype(np.int64)
-    unseen = [
-        _label(value) for value, number in zip(labels, known, strict=True) if number < 0
-    ]
-    if len(unseen) == len(labels):
+    values, inverse = np.unique(labels, return_inverse=True)
+    known = np.array([index.get(value, -1) for value in values])
+    encoded, unseen = known[inverse], values[known < 0]
+    if len(unseen) == len(values):
         raise InputError(
             f"{where}: none of its labels ({listed(unseen)}) is in the training data "
             f"({listed(names)}); write them alike in both"
         )
-    if not unseen:
+    if not len(unseen):
         return encoded, []
     rows = int((encoded < 0).sum())
+    have, them = ("has a label", "it") if rows == 1 else ("have labels", "them")
     return encoded, [
-        f"{plural(rows, 'test row')} of {len(y):,} "
-        f"{'has a label' if rows == 1 else 'have labels'} that training lacks "
-        f"({listed(unseen)}): every model gets {'it' if rows == 1 else 'them'} wrong, "
-        f"and the log loss leaves {'it' if rows == 1 else 'them'} out"
+        f"{plural(rows, 'test row')} of {len(labels):,} {have} that training lacks "
+        f"({listed(unseen)}): every model gets {them} wrong, and only errors count {them}"
     ]
 
 
-def _aligned(train: Part, test: Part, where: str) -> Part:
-    """Return the test part with the training part's columns in their order, or raise."""
-    if train.columns and test.columns and set(train.columns) == set(test.columns):
-        order = [test.columns.index(name) for name in train.columns]
-        test = replace(test, X=test.X[:, order], columns=train.columns)
-    elif train.columns and test.columns:
-        lacking = [name for name in train.columns if name not in test.columns]
-        extra = [name for name in test.columns if name not in train.columns]
-        parts = [f"lacks {listed(lacking)}"] if lacking else []
-        parts += [f"has also {listed(extra)}"] if extra else []
-        raise InputError(
-            f"{where}: not the columns of the training data: {' and '.join(parts)}; "
-            "make them the same"
-        )
-    elif train.X.shape[1] != test.X.shape[1]:
-        raise InputError(
-            f"{where}: has {plural(test.X.shape[1], 'feature')}, the training data has "
-            f"{train.X.shape[1]:,}; make them the same"
-        )
-    if issparse(train.X) and not issparse(test.X):
-        return replace(test, X=csr_array(test.X))
-    if issparse(test.X) and not issparse(train.X):
-        return replace(test, X=test.X.toarray())
-    return test
-
-
 def _held_out(
-    y: np.ndarray, names: Sequence[str], share: float, seed: int, where: str
-) -> tuple[np.ndarray, np.ndarray]:
+    y: NDArray[Any],
+    names: Sequence[str] | NDArray[Any],
+    share: float,
+    seed: int,
+    where: str,
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Split the rows, stratified by class, into training and test rows."""
-    _check_classes(y, names, where)
     try:
         first, second = train_test_split(
             np.arange(len(y)), test_size=share, stratify=y, random_state=seed
@@ -321,12 +377,18 @@ def _held_out(
     return np.sort(first), np.sort(second)
 
 
-def _check_classes(y: np.ndarray, names: Sequence[str], where: str) -> None:
-    """Raise where a class has too few training rows to be cross-validated."""
+def _check_classes(
+    y: NDArray[Any],
+    names: Sequence[str] | NDArray[Any],
+    where: str,
+    doubts: Sequence[str],
+) -> None:
+    """Raise where classes have too few training rows to be cross-validated."""
     counts = np.bincount(y, minlength=len(names))
-    rare = int(counts.argmin())
-    if counts[rare] < 2:
+    rare = [str(name) for name, count in zip(names, counts, strict=True) if count < 2]
+    if rare:
+        cure = "drop those classes or merge them with others"
         raise InputError(
-            f"{where}: class '{names[rare]}' has {plural(int(counts[rare]), 'training row')}, "
-            "and cross-validation needs 2; drop the class or merge it with another"
+            f"{where}: too few training rows of {listed(rare)}; each class needs 2 for "
+            f"cross-validation: {'; '.join([cure, *doubts])}"
         )

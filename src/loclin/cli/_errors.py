@@ -8,7 +8,7 @@ from difflib import get_close_matches
 __all__ = ["InputError", "listed", "near", "one_line", "plural", "printable"]
 
 
-class InputError(Exception):
+class InputError(ValueError):
     """Input that the command cannot use; its text is the one line the user reads."""
 
 

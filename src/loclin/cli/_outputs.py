@@ -1,17 +1,18 @@
-"""Writing the results: checked before the work starts, and put in place only when whole."""
+"""Writing files: checked before the work starts, and put in place only when whole."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from loclin.cli._errors import InputError, one_line
-from loclin.cli._html import page
-from loclin.cli._plot import picture, require_matplotlib
-from loclin.cli._report import Report, csv_text, json_text
+from loclin.cli._plot import picture, require_matplotlib, svg
+from loclin.cli._report import Report, csv_text, footnotes, legend, methods, versions
 from loclin.cli._terminal import say
+from loclin.cli._text import cells, columns, late_cells, parameters
 from loclin.io import replaced
 
 __all__ = ["check_outputs", "replace_file", "write_outputs"]
@@ -19,7 +20,7 @@ __all__ = ["check_outputs", "replace_file", "write_outputs"]
 IMAGES = (".png", ".svg", ".pdf")
 
 
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) -> None:
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[str]) -> None:
     """Raise where a result could not be written, before the work starts."""
     wanted = {name: path for name, path in outputs.items() if path is not None}
     names = list(wanted)
@@ -37,15 +38,17 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) ->
             raise InputError(
                 f"--{name} {path}: is that of --{twice[0]} too; choose another name"
             )
-    plot = wanted.get("plot")
-    if plot is None:
+    for name in {"plot", "png"} & set(wanted):
+        if wanted[name].suffix.lower() not in IMAGES:
+            raise InputError(
+                f"--{name} {wanted[name]}: its name must end in {', '.join(IMAGES)}"
+            )
+        require_matplotlib()
+
+
+def _check_output(name: str, path: Path, inputs: Sequence[str]) -> None:
+    if str(path) == "-":
         return
-    if plot.suffix.lower() not in IMAGES:
-        raise InputError(f"--plot {plot}: its name must end in {', '.join(IMAGES)}")
-    require_matplotlib()
-
-
-def _check_output(name: str, path: Path, inputs: Sequence[Path]) -> None:
     if path.is_dir():
         raise InputError(f"--{name} {path}: is a folder; name a file in it")
     if not path.parent.is_dir():
@@ -53,7 +56,7 @@ def _check_output(name: str, path: Path, inputs: Sequence[Path]) -> None:
     there = path.exists()
     # what is written beside has a longer name
     path.with_name(path.name + 20 * "x").exists()
-    if any(there and other.exists() and path.samefile(other) for other in inputs):
+    if any(there and os.path.exists(one) and path.samefile(one) for one in inputs):
         raise InputError(f"--{name} {path}: is the data itself; choose another name")
     if not os.access(
         path if there and not path.is_file() else path.resolve().parent, os.W_OK
@@ -80,7 +83,7 @@ def write_outputs(report: Report, outputs: Mapping[str, Path | None]) -> None:
     InputError
         If some cannot be written; the others are.
     """
-    written, failed = [], []
+    failed = []
     for name, path in outputs.items():
         if path is None:
             continue
@@ -89,9 +92,7 @@ def write_outputs(report: Report, outputs: Mapping[str, Path | None]) -> None:
         except OSError as error:
             failed.append(_unwritable(name, path, error))
         else:
-            written.append(path)
-    for path in written:
-        say(f"wrote {path}")
+            say(f"wrote {path}", error=True)
     if failed:
         raise InputError("; ".join(failed))
 
@@ -100,15 +101,50 @@ def _content(name: str, report: Report, path: Path) -> bytes:
     """Return what the file will hold."""
     if name == "plot":
         return picture(report, path.suffix[1:].lower())
-    text = {"json": json_text, "csv": csv_text, "html": page}[name](report)
+    text = csv_text(report) if name == "csv" else page(report)
     # the bytes of a file's name need not be text
     return text.encode("utf-8", errors="backslashreplace")
 
 
+def page(report: Report) -> str:
+    """Return the report as one HTML page; every text that is not ours is escaped."""
+    from jinja2 import Environment, PackageLoader
+
+    data, metric = report.data, report.settings.metric
+    environment = Environment(loader=PackageLoader("loclin.cli", "."), autoescape=True)
+    environment.filters["micro"] = lambda text: text.replace("us ", "µs ")
+    environment.filters["call"] = parameters
+    facts = (
+        f"{data.description}. {len(data.y_train):,} training rows, {len(data.y_test):,} test rows "
+        f"({data.split}), {data.X_train.shape[1]:,} features, {len(data.classes)} classes."
+    )
+    marked = zip(report.rows, footnotes(report)[1], strict=True)
+    return environment.get_template("page.html.jinja").render(
+        title=f"{Path(data.name).name}: classifiers compared",
+        facts=facts,
+        verdict=report.verdict,
+        columns=columns(metric),
+        rows=[(row, mark, cells(row, metric)) for row, mark in marked],
+        late=[late_cells(item, metric) for item in report.late],
+        legend=legend(report),
+        notes=data.notes,
+        picture=svg(report),
+        code=report.code,
+        methods=methods(report),
+        command=report.command,
+        versions=", ".join(f"{name} {number}" for name, number in versions().items()),
+    )
+
+
 def replace_file(path: Path, content: bytes) -> None:
-    """Write beside the file, then move it into place:
-    what fails leaves the earlier file whole.
+    """Write beside the file, then move it into place: what fails leaves the earlier file.
+
+    ``-`` is the standard output.
     """
+    if str(path) == "-":
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+        return
     if path.exists() and not path.is_file():  # a pipe or a device has no earlier content
         path.write_bytes(content)
         return

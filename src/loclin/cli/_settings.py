@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Settings"]
+from loclin.cli._errors import InputError, near
 
+__all__ = ["METRICS", "Settings"]
+
+# What models may be chosen by, and whether a higher figure is better.
+METRICS = {
+    "error": False,
+    "log_loss": False,
+    "auc": True,
+    "average_precision": True,
+    "balanced_accuracy": True,
+}
 # the time limit: so many budgets, but at least ...
-LIMIT_BUDGETS, LIMIT_SECONDS = 60, 300
+LIMIT_BUDGETS, LIMIT_SECONDS = 20, 300
 LONGEST = 1e9  # ... and at most so many seconds
 
 
@@ -17,6 +27,8 @@ class Settings:
 
     Attributes
     ----------
+    metric : str
+        What models are tuned, ranked and recommended by.
     budget : float
         Seconds of tuning for each system.
     folds, candidates : int
@@ -32,7 +44,8 @@ class Settings:
         limit, and with one job no process of its own.
     """
 
-    budget: float = 2.0
+    metric: str = "error"
+    budget: float = 10.0
     folds: int = 5
     candidates: int = 60
     seed: int = 0
@@ -44,3 +57,9 @@ class Settings:
     def default_time_limit(cls, budget: float) -> float:
         """Return a limit far above what tuning with this budget, and the last fit, take."""
         return min(max(LIMIT_BUDGETS * budget, LIMIT_SECONDS), LONGEST)
+
+
+def check_metric(metric: str) -> None:
+    """Raise where no metric is called so."""
+    if metric not in METRICS:
+        raise InputError(f"--metric '{metric}' is unknown; {near(metric, METRICS)}")

@@ -21,10 +21,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import isabstract, isclass, signature
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import issparse
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
@@ -39,7 +40,7 @@ import loclin
 from loclin.cli._errors import InputError
 from loclin.codings import SoftAssignmentCoding
 
-__all__ = ["Shape", "System", "pick", "roster"]
+__all__ = ["Shape", "System", "described", "pick", "roster", "unfitted"]
 
 DENSE_BYTES = 2**30  # a tree model gets sparse data made dense up to this size ...
 DENSE_COLUMNS = 5000  # ... and so many columns
@@ -75,8 +76,6 @@ class System:
         Parameter to a list of values or a SciPy distribution; empty: no search.
     start : mapping
         The first candidate; empty: the defaults of the classifier.
-    growth : float
-        Fitting and cross-validating takes about ``n_rows ** growth``.
     own, baseline, tree : bool
         Is it loclin's; is it the majority class; is it free of the features' scale.
     on_request : bool
@@ -87,7 +86,6 @@ class System:
     build: Callable[..., BaseEstimator]
     space: Mapping[str, Any] = field(default_factory=dict)
     start: Mapping[str, Any] = field(default_factory=dict)
-    growth: float = 1.0
     own: bool = False
     baseline: bool = False
     tree: bool = False
@@ -107,7 +105,10 @@ class System:
                 parameters[key] = min(value, max(1, shape.n_rows // 4))
             else:
                 parameters[key] = min(value, shape.n_rows) if key in COUNTS else value
-        return parameters
+        return {  # Python's own numbers, as in code that people write
+            key: value.item() if hasattr(value, "item") else value
+            for key, value in parameters.items()
+        }
 
     def make(self, drawn: Mapping[str, Any], shape: Shape, seed: int) -> BaseEstimator:
         """Return the unfitted pipeline: scaling, unless it is a tree, and the classifier."""
@@ -118,9 +119,8 @@ class System:
         if "standardize" in classifier.get_params(deep=False):
             classifier.set_params(standardize=False)
         if self.tree:
-            return make_pipeline(
-                FunctionTransformer(_to_dense, accept_sparse=True), classifier
-            )
+            dense = FunctionTransformer(methodcaller("toarray"), accept_sparse=True)
+            return make_pipeline(dense, classifier)
         return make_pipeline(
             MaxAbsScaler() if shape.sparse else StandardScaler(), classifier
         )
@@ -128,14 +128,36 @@ class System:
     def refuses(self, shape: Shape) -> str | None:
         """Return why the system cannot take such data, or None."""
         size = 8 * shape.n_rows * shape.n_features
-        if not (self.tree and shape.sparse):
+        if not (self.tree and shape.sparse) or (
+            size <= DENSE_BYTES and shape.n_features <= DENSE_COLUMNS
+        ):
             return None
-        columns = f"needs dense features: {shape.n_features:,} columns"
-        if size > DENSE_BYTES:
-            return f"{columns} would take {size / 1e9:.1f} GB"
-        if shape.n_features > DENSE_COLUMNS:
-            return f"{columns} would take it too long"
-        return None
+        return f"needs dense features: {shape.n_features:,} columns, {size / 1e9:.1f} GB"
+
+
+def described(X: Any) -> Shape:
+    """Return the shape of features, with the variance that scaling leaves them."""
+    if not issparse(X):
+        constant = np.ptp(X, axis=0) == 0
+        return Shape(X.shape[0], X.shape[1], variance=float(1 - constant.mean()))
+    scaled: Any = MaxAbsScaler().fit_transform(X)
+    mean = scaled.mean()
+    variance = float(scaled.power(2).mean() - mean * mean)
+    n_rows, n_features = scaled.shape
+    return Shape(n_rows, n_features, sparse=True, variance=variance)
+
+
+def unfitted(system: System, drawn: Mapping[str, Any], X: Any, seed: int) -> Any:
+    """Return the unfitted pipeline for rows; before one for tables stands an encoder."""
+    if not hasattr(X, "columns"):
+        return system.make(drawn, described(X), seed)
+    from loclin.tables import TableEncoder
+
+    encoder = TableEncoder()
+    n_features = encoder.fit(X).means_.size if drawn else 1
+    model = system.make(drawn, Shape(len(X), n_features), seed)
+    steps = model.named_steps.values() if isinstance(model, Pipeline) else [model]
+    return make_pipeline(TableEncoder(), *steps)
 
 
 def roster() -> list[System]:
@@ -175,8 +197,7 @@ def _key(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower()).removesuffix("classifier")
 
 
-# --- loclin's own: every public classifier runs; a line here gives it a search
-# ---------------
+# --- loclin's own: every public classifier runs; a line here gives it a search -------
 
 
 def _own_spaces() -> dict[str, dict[str, Any]]:
@@ -233,9 +254,8 @@ def _own_systems() -> list[System]:
             # alpha="auto" would cross-validate within the cross-validation
             start = {"alpha": "scale"} if "alpha*n/norm2" in space else {}
             build, on_request = partial(_own, made), name in ON_REQUEST
-            growth = 2.0 if name in ("KernelLMKLClassifier", "SVMKNNClassifier") else 1.0
             systems.append(
-                System(name, build, space, start, growth, own=True, on_request=on_request)
+                System(name, build, space, start, own=True, on_request=on_request)
             )
     # The ensemble finds its members' loops compiled; beside them it would compile them
     # once more.
@@ -264,8 +284,7 @@ def _own(
     return classifier(**parameters)
 
 
-# --- the rivals
-# -------------------------------------------------------------------------------
+# --- the rivals ----------------------------------------------------------------------
 
 
 def _rivals() -> list[System]:
@@ -299,7 +318,6 @@ def _rivals() -> list[System]:
                 "weights": ["uniform", "distance"],
                 "p": [1, 2],
             },
-            growth=2.0,
         ),
         System(
             "Nystroem+LinearSVC",
@@ -315,7 +333,6 @@ def _rivals() -> list[System]:
             "SVC-rbf",
             partial(_seeded, SVC),
             {"C": loguniform(1e-1, 1e3), "gamma*norm2": widths},
-            growth=2.0,
         ),
     ]
 
@@ -332,8 +349,3 @@ def _nystroem(seed: int, C: float = 1.0, **parameters: Any) -> Pipeline:
     # in the dual, which is many times faster on these features than scikit-learn's choice
     classifier = LinearSVC(C=C, dual=True, tol=1e-3, random_state=seed)
     return make_pipeline(Nystroem(random_state=seed, **parameters), classifier)
-
-
-def _to_dense(X: csr_array) -> np.ndarray:
-    """Return sparse rows as a dense array."""
-    return X.toarray()

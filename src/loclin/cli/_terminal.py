@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import Any
 
 import typer
 
-from loclin.cli._errors import one_line, printable
+from loclin.cli._errors import InputError, one_line, printable
 
-__all__ = ["lost_output", "run", "say"]
+__all__ = ["lost_output", "run", "say", "told"]
 
 UsageError: Any = typer.BadParameter.__bases__[0]  # of the click that typer brings
+WRONG, LOST, INTERRUPTED = 2, 1, 130  # exit statuses; 0 is success
 
 
 def say(text: str, *, error: bool = False) -> None:
@@ -22,6 +24,26 @@ def say(text: str, *, error: bool = False) -> None:
     stream = sys.stderr if error else sys.stdout
     if stream is not None:
         print(printable(text), file=stream, flush=True)
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Say in one line what is wrong, and leave with the status that tells its kind."""
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        say("loclin: interrupted", error=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except OSError as error:
+        if error.filename is None:  # the screen, or a pipe that is closed
+            raise typer.Exit(lost_output(error)) from None
+        say(f"loclin: {one_line(error)}", error=True)
+        raise typer.Exit(WRONG) from None
+    except (InputError, ImportError, TypeError, ValueError) as error:
+        say(f"loclin: {one_line(error)}", error=True)
+        raise typer.Exit(WRONG) from None
 
 
 def lost_output(error: OSError) -> int:
@@ -37,7 +59,7 @@ def lost_output(error: OSError) -> int:
             f"loclin: the standard output cannot be written ({error.strerror})",
             error=True,
         )
-    return 1
+    return LOST
 
 
 def run(app: typer.Typer) -> int:
@@ -53,18 +75,16 @@ def run(app: typer.Typer) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
         else:
+            where = error.ctx.command_path if error.ctx is not None else "loclin"
             say(
-                f"loclin: {one_line(error.format_message())} (loclin compare --help)",
-                error=True,
+                f"loclin: {one_line(error.format_message())} ({where} --help)", error=True
             )
-        return 2
+        return WRONG
     return status if isinstance(status, int) else 0
 
 
 def _prepare() -> None:
-    """Keep closed streams' numbers from files,
-    and print what an encoding lacks as escapes.
-    """
+    """Keep closed streams' numbers from files, and print what an encoding lacks escaped."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -1,26 +1,71 @@
-"""Numbers and parameters as people read them, the table's cells, and the plain table."""
+"""Numbers and parameters as people read them, and the cells of the table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from loclin.cli._compare import Result, Skipped
 
 __all__ = [
-    "COLUMNS",
     "cells",
+    "columns",
     "late_cells",
     "micros",
+    "named_figure",
     "parameters",
-    "percent",
-    "plain_table",
     "size",
-    "times",
 ]
 
-COLUMNS = ("model", "error %", "95 % range", "log loss", "fit s", "us a row", "size")
+NAMES = {
+    "error": "error",
+    "log_loss": "log loss",
+    "auc": "AUC",
+    "average_precision": "average precision",
+    "balanced_accuracy": "balanced accuracy",
+}
+ALWAYS = ("error", "log_loss", "auc")
+
+
+def columns(metric: str) -> tuple[str, ...]:
+    """Return the names of the table's columns."""
+    more = () if metric in ALWAYS else (NAMES[metric],)
+    shown = ("error %", "95 % range", "log loss", "AUC", *more)
+    return ("model", *shown, "fit s", "us a row", "size")
+
+
+def cells(row: Result, metric: str) -> tuple[str, ...]:
+    """Return the cells of a row, one for each of `columns`."""
+    n_test = len(row.said.predicted)
+    more = () if metric in ALWAYS else (metric,)
+    return (
+        row.model,
+        percent(row.figures["error"] or 0.0, n_test),
+        f"{percent(row.low, n_test)} - {percent(row.high, n_test)}",
+        *(_decimals(row.figures[name]) for name in ("log_loss", "auc", *more)),
+        times(row.fit_seconds),
+        micros(row.predict_seconds),
+        size(row.size_bytes),
+    )
+
+
+def late_cells(item: Skipped, metric: str) -> tuple[str, ...]:
+    """Return the cells of a system that timed out."""
+    return (item.model, "timed out", *["-"] * (len(columns(metric)) - 2))
+
+
+def named_figure(metric: str, value: float | None, n_rows: int) -> str:
+    """Return a figure with its name: ``1.6 % error``, ``AUC 0.934``."""
+    if value is None:
+        return f"no {NAMES[metric]}"
+    if metric == "error":
+        return f"{percent(value, n_rows)} % error"
+    return f"{NAMES[metric]} {value:.3f}"
+
+
+def _decimals(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def percent(share: float, n_rows: int) -> str:
@@ -63,42 +108,3 @@ def parameters(chosen: Mapping[str, object]) -> str:
 
 def _value(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float | np.floating) else f"{value}"
-
-
-def cells(row: Result) -> tuple[str, ...]:
-    """Return the cells of a row, one for each of `COLUMNS`."""
-    n_test = len(row.wrong)
-    return (
-        row.model,
-        percent(row.error, n_test),
-        f"{percent(row.low, n_test)} - {percent(row.high, n_test)}",
-        "-" if row.log_loss is None else f"{row.log_loss:.3f}",
-        times(row.fit_seconds),
-        micros(row.predict_seconds),
-        size(row.size_bytes),
-    )
-
-
-def late_cells(item: Skipped) -> tuple[str, ...]:
-    """Return the cells of a system that timed out."""
-    return (item.model, "timed out", *["-"] * (len(COLUMNS) - 2))
-
-
-def plain_table(
-    rows: Sequence[Result], marks: Sequence[str], late: Sequence[Skipped] = ()
-) -> list[str]:
-    """Return an aligned table as lines: a mark, the name, and figures to the right."""
-    table: list[tuple[str, ...]] = [("", *COLUMNS)]
-    table += [(mark, *cells(row)) for mark, row in zip(marks, rows, strict=True)]
-    table += [("", *late_cells(item)) for item in late]
-    widths = [max(len(line[index]) for line in table) for index in range(len(table[0]))]
-    lines = []
-    for line in table:
-        left = [
-            cell.ljust(width) for cell, width in zip(line[:2], widths[:2], strict=True)
-        ]
-        right = [
-            cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)
-        ]
-        lines.append(" ".join(left[:1]) + " " + "  ".join(left[1:] + right))
-    return [line.rstrip() for line in lines]

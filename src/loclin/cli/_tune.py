@@ -4,34 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from math import sqrt
+from functools import cache, partial
+from math import prod, sqrt
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.model_selection import ParameterSampler, StratifiedKFold
 
-from loclin.cli._measure import stratified_rows
-from loclin.cli._part import Matrix
+from loclin.cli._arrays import Matrix
+from loclin.cli._data import Data
+from loclin.cli._measure import answers, figure, loss, stratified_rows
 from loclin.cli._settings import Settings
 from loclin.cli._systems import Shape, System
 
 __all__ = ["Tuned", "tune"]
 
-PILOT_ROWS = 1000  # data of up to twice as many rows are tuned on all of them, untried
-# of more, a fit to few rows may be long, and one is timed before the last
-FEW_FEATURES = 1000
-WANTED = 5  # candidates that the budget should at least allow for
-HOPELESS = 3.0  # standard errors behind the best, at which a candidate is dropped
-# The search ends where so many candidates in a row have not brought the best error down
-# by this share of its standard error. On digits, cancer and wine, SVC, kNN and LinearSVC
-# end where 40 candidates do, but for SVC on cancer (1.41 for 1.17 %, standard error 0.5);
-# 12 cost kNN up to 0.9 points.
+MOST_ROWS = 20_000  # of more, some are drawn to tune on
+WANTED = 5  # candidates that make a search
+HOPELESS = 4.0  # standard errors behind the best, at which a candidate is dropped
+# The search ends where so many candidates in a row have not brought the best down by this
+# share of its standard error. On digits, cancer and wine, SVC, kNN and LinearSVC end where
+# 40 candidates do, but for SVC on cancer (1.41 for 1.17 %, standard error 0.5); 12 cost kNN
+# up to 0.9 points.
 STILL = 20
 MOVED = 0.25
-
-Indices = tuple[np.ndarray, np.ndarray]  # of the rows of a fold to fit on, and to test on
 
 
 @dataclass(frozen=True)
@@ -42,174 +41,148 @@ class Tuned:
     ----------
     drawn : mapping
         The best candidate as drawn; `System.resolve` writes it out. Empty: the defaults.
-    error : float or None
-        Its cross-validated error; None where there was nothing to choose.
+    loss : float or None
+        Its cross-validated figure, as `loclin.cli._measure.loss` has it; None where there was
+        nothing to choose.
     folds, rows : int
         Folds that were scored, and rows they were made of.
     tried : int
         Candidates looked at, those dropped early included; none where there was nothing
         to choose.
-    fit_seconds, fit_rows : float
-        Mean time of one of its fits, and the rows of that fit; no time where it was not
-        needed.
+    needed : float
+        Seconds of a budget for a search, where this one's was too short; else 0.
     seconds : float
         What tuning took.
     """
 
     drawn: Mapping[str, Any]
-    error: float | None
-    folds: int
-    rows: int
-    tried: int
-    fit_seconds: float
-    fit_rows: float
-    seconds: float
+    loss: float | None = None
+    folds: int = 0
+    rows: int = 0
+    tried: int = 0
+    needed: float = 0.0
+    seconds: float = 0.0
 
 
 class _Fold(NamedTuple):
-    """One candidate on one fold:
-    errors, rows they were counted on, the fit's time and rows.
-    """
+    """Rows to fit to, and rows to measure on."""
 
-    wrong: int
-    rows: int
-    fit_seconds: float
-    fit_rows: int
+    X: Matrix
+    y: NDArray[Any]
+    X_valid: Matrix
+    y_valid: NDArray[Any]
 
 
-def _wrong(score: Sequence[_Fold]) -> int:
-    return sum(fold.wrong for fold in score)
-
-
-def _error(score: Sequence[_Fold]) -> float:
-    return _wrong(score) / sum(fold.rows for fold in score)
-
-
-class _Stopwatch:
-    """Seconds since the start, without those in which others were called."""
-
-    def __init__(self) -> None:
-        self._start = perf_counter()
-
-    def __call__(self) -> float:
-        return perf_counter() - self._start
-
-    def pause(
-        self, function: Callable[[int, float], None], tried: int, error: float
-    ) -> None:
-        start = perf_counter()
-        function(tried, error)
-        self._start += perf_counter() - start
+def _spread(losses: Sequence[float]) -> float:
+    """Return the standard deviation of a candidate's folds."""
+    return float(np.std(losses, ddof=1)) if losses[1:] else 0.0
 
 
 def tune(
     system: System,
-    X: Matrix,
-    y: np.ndarray,
+    data: Data,
     shape: Shape,
     settings: Settings,
-    callback: Callable[[int, float], None] = lambda tried, error: None,
+    tell: Callable[[int, float], None] = lambda tried, best: None,
 ) -> Tuned:
     """Search the space of ``system`` until the budget is spent.
 
-    The default parameters come first, then random ones in a fixed seeded order. The first
-    candidate is always evaluated, on as many folds as two budgets allow. The search ends
-    early where the interval of the best one's error no longer moves.
+    The first candidate comes first, then random ones in a fixed seeded order. The first
+    is always evaluated, on as many folds as two budgets allow. The search ends early where
+    the best one no longer moves.
 
     Parameters
     ----------
     system : System
         What to tune.
-    X, y : ndarray or csr_array, ndarray
-        The training split.
+    data : Data
+        Of which the training rows are used.
     shape : Shape
-        Of the training split.
+        Of the training rows.
     settings : Settings
-        Budget, folds, seed.
-    callback : callable
-        Called as ``callback(tried, best_error)`` after each fit. Its time is not counted.
+        Metric, budget, folds, seed.
+    tell : callable
+        Called as ``tell(tried, best_loss)`` before each fit.
 
     Raises
     ------
     Exception
         What the first candidate raised, if every candidate failed.
     """
+    start, y = perf_counter(), data.y_train
     if not system.space:
-        return _untuned(system, X, y, shape, settings)
-    spent = _Stopwatch()
-    rows = _tuning_rows(system, X, y, shape, settings, spent)
-    X, y = (X, y) if len(rows) == len(y) else (X[rows], y[rows])
-    folds = _folds(y, settings)
-    best: tuple[list[_Fold], Mapping[str, Any]] | None = None
-    bests: list[float] = []  # the best error after each candidate
-    failures = []
+        return Tuned(system.start)
+    rows = stratified_rows(y, MOST_ROWS, settings.seed, settings.folds)
+    splits = _folds(y, rows, settings)
+    fold = cache(lambda number: _encoded(data, *splits[number]))
+    best: tuple[list[float], Mapping[str, Any]] | None = None
+    bests: list[float] = []  # the lowest loss after each candidate
+    failures, candidates = [], _candidates(system, settings)
 
-    def fit(drawn: Mapping[str, Any], fold: Indices) -> _Fold:
-        spent.pause(callback, len(bests), bests[-1] if bests else 1.0)
-        return _fit_and_count(system, drawn, X, y, fold, shape, settings.seed)
+    def score(drawn: Mapping[str, Any], number: int) -> float:
+        tell(len(bests), bests[-1] if bests else 1.0)
+        return _fit_and_score(system, drawn, fold(number), shape, settings)
 
-    for drawn in _candidates(system, settings):
-        limit = settings.budget * (1 if best else 2)
-        if best and (spent() >= limit or _still(bests, len(y))):
+    for drawn in candidates:
+        end = start + settings.budget * (1 if best else 2)
+        if best and (perf_counter() >= end or _still(bests, best[0])):
             break
         try:
-            score = _evaluate(partial(fit, drawn), folds, spent, limit, best and best[0])
+            losses = _evaluate(partial(score, drawn), len(splits), end, best and best[0])
         except (ValueError, MemoryError, ArithmeticError, RuntimeError) as error:
             failures.append(error)
-            score = None
-        if score and (best is None or _error(score) < _error(best[0])):
-            best = score, drawn
-        bests.append(_error(best[0]) if best else 1.0)
+            losses = None
+        if losses and (best is None or np.mean(losses) < np.mean(best[0])):
+            best = losses, drawn
+        bests.append(float(np.mean(best[0])) if best else 1.0)
     if best is None:
         raise failures[0]
-    return _summary(*best, len(y), len(bests), spent())
+    losses, drawn = best
+    spent = perf_counter() - start
+    enough = min(WANTED, len(bests) + sum(1 for _ in candidates))
+    needed = 0.0
+    if len(bests) < enough or len(losses) < len(splits):
+        needed = 2 * spent * enough * len(splits) / (len(bests) * len(losses))
+    return Tuned(drawn, bests[-1], len(losses), len(rows), len(bests), needed, spent)
 
 
-def _untuned(
-    system: System, X: Matrix, y: np.ndarray, shape: Shape, settings: Settings
-) -> Tuned:
-    """Return the defaults, where there is nothing to choose;
-    of large data, time a fit of some.
-    """
-    spent, size = _Stopwatch(), _pilot_rows(y)
-    if len(y) <= 2 * size and shape.n_features <= FEW_FEATURES:
-        return Tuned(system.start, None, 0, 0, 0, 0.0, len(y), 0.0)
-    rows = stratified_rows(y, size, settings.seed, settings.folds)
-    X, y = X[rows], y[rows]
-    timed = _fit_and_count(
-        system, system.start, X, y, _folds(y, settings)[0], shape, settings.seed
-    )
-    return Tuned(
-        system.start, None, 0, len(rows), 0, timed.fit_seconds, timed.fit_rows, spent()
-    )
+def _folds(
+    y: NDArray[Any], rows: NDArray[Any], settings: Settings
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Return stratified folds of rows, no more than the smallest class has of them."""
+    count = min(settings.folds, int(np.bincount(y[rows]).min()))
+    splitter = StratifiedKFold(count, shuffle=True, random_state=settings.seed)
+    return [(rows[a], rows[b]) for a, b in splitter.split(rows, y[rows])]
 
 
-def _pilot_rows(y: np.ndarray) -> int:
-    """Return the least rows to tune on: enough of each class."""
-    return min(len(y), max(PILOT_ROWS, 20 * int(y.max() + 1)))
+def _encoded(data: Data, train: NDArray[Any], valid: NDArray[Any]) -> _Fold:
+    """Return a fold; of a table, encoded by what its training rows tell, nothing more."""
+    X, y = data.X_train, data.y_train
+    if data.frame is None or data.encoder is None:
+        return _Fold(X[train], y[train], X[valid], y[valid])
+    encoder = clone(data.encoder).set_params(kinds=data.encoder.kinds_)
+    X = encoder.fit_transform(data.frame.iloc[train], y[train])
+    return _Fold(X, y[train], encoder.transform(data.frame.iloc[valid]), y[valid])
 
 
-def _still(bests: Sequence[float], n_rows: int) -> bool:
-    """Tell whether the last candidates have not moved the interval of the best error."""
-    if len(bests) <= STILL:
-        return False
-    before, now = bests[-1 - STILL], bests[-1]
-    return before - now <= MOVED * sqrt(before * (1 - before) / n_rows)
-
-
-def _summary(
-    score: Sequence[_Fold],
+def _fit_and_score(
+    system: System,
     drawn: Mapping[str, Any],
-    n_rows: int,
-    tried: int,
-    seconds: float,
-) -> Tuned:
-    """Return what tuning found, from the folds of the best candidate."""
-    fit_seconds = float(np.mean([fold.fit_seconds for fold in score]))
-    fit_rows = float(np.mean([fold.fit_rows for fold in score]))
-    return Tuned(
-        drawn, _error(score), len(score), n_rows, tried, fit_seconds, fit_rows, seconds
-    )
+    fold: _Fold,
+    shape: Shape,
+    settings: Settings,
+) -> float:
+    model = system.make(drawn, replace(shape, n_rows=len(fold.y)), settings.seed)
+    shares = settings.metric == "log_loss"
+    if not shares:
+        model.set_params(**{
+            name: False for name in model.get_params() if name.endswith("__calibrate")
+        })  # fmt: skip
+    model.fit(fold.X, fold.y)
+    n_classes = int(fold.y.max() + 1)
+    said = answers(model, fold.X_valid, n_classes, shares=shares)
+    metric = settings.metric if not shares or said.are_shares else "error"
+    return loss(metric, figure(metric, fold.y_valid, said))
 
 
 def _candidates(system: System, settings: Settings) -> Iterator[Mapping[str, Any]]:
@@ -219,104 +192,43 @@ def _candidates(system: System, settings: Settings) -> Iterator[Mapping[str, Any
     count = settings.candidates - 1
     # the sampler draws such a grid without replacement
     if len(lists) == len(system.space):
-        count = min(count, int(np.prod(lists)) if lists else 0)
+        count = min(count, prod(lists) if lists else 0)
     if count > 0:
         yield from ParameterSampler(system.space, count, random_state=settings.seed)
 
 
-def _folds(y: np.ndarray, settings: Settings) -> list[Indices]:
-    """Return stratified folds, as many as the smallest class has rows if that is fewer."""
-    count = min(settings.folds, int(np.bincount(y).min()))
-    splitter = StratifiedKFold(count, shuffle=True, random_state=settings.seed)
-    return list(splitter.split(np.zeros(len(y)), y))
-
-
 def _evaluate(
-    fit: Callable[[Indices], _Fold],
-    folds: list[Indices],
-    spent: _Stopwatch,
-    limit: float,
-    best: Sequence[_Fold] | None,
-) -> list[_Fold] | None:
+    score: Callable[[int], float], n_folds: int, end: float, best: Sequence[float] | None
+) -> list[float] | None:
     """Score a candidate; None if it is hopeless or time ran out.
 
     Without a best to compare with, running out of time keeps the folds done so far.
     """
-    score: list[_Fold] = []
-    for fold in folds:
-        score.append(fit(fold))
-        if best and _hopeless(score, best):
+    losses: list[float] = []
+    for number in range(n_folds):
+        losses.append(score(number))
+        if best and _hopeless(losses, best):
             return None
-        if spent() >= limit and len(score) < len(folds):
-            return None if best else score
-    return score
+        if perf_counter() >= end and len(losses) < n_folds:
+            return None if best else losses
+    return losses
 
 
-def _fit_and_count(
-    system: System,
-    drawn: Mapping[str, Any],
-    X: Matrix,
-    y: np.ndarray,
-    fold: Indices,
-    shape: Shape,
-    seed: int,
-) -> _Fold:
-    """Fit on one part of a fold and count the errors on the other."""
-    train, valid = fold
-    model = system.make(drawn, replace(shape, n_rows=len(train)), seed)
-    model.set_params(**{  # errors need no probabilities
-        name: False for name in model.get_params() if name.endswith("__calibrate")
-    })  # fmt: skip
-    X_train, y_train = X[train], y[train]
-    start = perf_counter()
-    model.fit(X_train, y_train)
-    seconds = perf_counter() - start
-    wrong = int((model.predict(X[valid]) != y[valid]).sum())
-    return _Fold(wrong, len(valid), seconds, len(train))
-
-
-def _hopeless(score: Sequence[_Fold], best: Sequence[_Fold]) -> bool:
+def _hopeless(losses: Sequence[float], best: Sequence[float]) -> bool:
     """Tell whether a candidate cannot, or will hardly, come out below the best.
 
-    It cannot once it has made all the errors of the best; it hardly will when, on the
-    folds both have seen, it is behind by three standard errors of the difference of two
-    counts.
+    It cannot once its losses add up to all of the best; it hardly will when it is far
+    behind on the folds that both have seen.
     """
-    wrong, same = _wrong(score), _wrong(best[: len(score)])
-    return wrong > _wrong(best) or wrong - same > HOPELESS * sqrt(wrong + same)
+    n_seen = len(losses)
+    if sum(losses) > sum(best):
+        return True
+    behind = float(np.mean(losses) - np.mean(best[:n_seen]))
+    return behind > HOPELESS * max(_spread(best), 1e-9) / sqrt(n_seen)
 
 
-def _tuning_rows(
-    system: System,
-    X: Matrix,
-    y: np.ndarray,
-    shape: Shape,
-    settings: Settings,
-    spent: _Stopwatch,
-) -> np.ndarray:
-    """Choose the rows to tune on:
-    all, or a stratified part that allows several candidates.
-
-    Fits of growing parts are timed, each three times the last, while the next one still
-    lets the budget hold `WANTED` candidates.
-    """
-    n, size = len(y), _pilot_rows(y)
-    if n <= 2 * size:
-        return np.arange(n)
-    while True:
-        rows = stratified_rows(y, size, settings.seed, settings.folds)
-        fold = _folds(y[rows], settings)[0]
-        start = perf_counter()
-        _fit_and_count(system, system.start, X[rows], y[rows], fold, shape, settings.seed)
-        needed = WANTED * settings.folds * (perf_counter() - start)
-        left = settings.budget - spent()
-        bigger = min(n, 3 * size)
-        if needed * (bigger / size) ** system.growth > left:
-            break
-        if bigger == n:
-            return np.arange(n)
-        size = bigger
-    fitting = size * (max(left, 0.0) / needed) ** (1 / system.growth)
-    return stratified_rows(
-        y, int(min(max(fitting, PILOT_ROWS), bigger)), settings.seed, settings.folds
-    )
+def _still(bests: Sequence[float], best: Sequence[float]) -> bool:
+    """Tell whether the last candidates have hardly moved the best."""
+    if len(bests) <= STILL:
+        return False
+    return bests[-1 - STILL] - bests[-1] <= MOVED * _spread(best) / sqrt(len(best))

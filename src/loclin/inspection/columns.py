@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from loclin.tables import TableEncoder
-from loclin.tables.kinds import frame_of
+from loclin.tables.cells import frame_of
 
 # They change each column by itself, so that a feature stays one column's.
 _SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
@@ -53,9 +54,10 @@ class PlainColumns:
     def __init__(self, scalers: Sequence[Any], classifier: Any, X: Any) -> None:
         self._scalers = scalers
         self._fitted = getattr([*scalers, classifier][0], "feature_names_in_", None)
-        n_columns = np.shape(X)[1] if np.ndim(X) == 2 or hasattr(X, "columns") else 0
+        if np.ndim(X) != 2:
+            raise ValueError("X must have rows and columns: pass X[:1], not X[0].")
         known = getattr(X, "columns", self._fitted)
-        names = [f"x{k}" for k in range(n_columns)] if known is None else known
+        names = [f"x{k}" for k in range(np.shape(X)[1])] if known is None else known
         self.names = [str(name) for name in names]
 
     def values(self, X: Any) -> NDArray[Any]:
@@ -84,6 +86,21 @@ class PlainColumns:
     def by_column(self, added: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what columns add, from what features add."""
         return added
+
+    def kind(self, k: int) -> str:
+        """Return what a column is: here always "number"."""
+        return "number"
+
+    def own(self, k: int) -> list[int]:
+        """Return the features of a column."""
+        return [k]
+
+    def changed(self, X: Any, changes: Mapping[int, Any]) -> NDArray[np.float64]:
+        """Return rows as the classifier sees them, with other values in some columns."""
+        rows = np.array(_dense(X), np.float64)
+        for k, values in changes.items():
+            rows[:, k] = values
+        return _dense(_scaled(self._scalers, rows))
 
     def _training_mean(self) -> NDArray[np.float64]:
         for k, scaler in enumerate(self._scalers):
@@ -156,6 +173,21 @@ class TableColumns:
         starts = [k for k in range(len(origins)) if not k or origins[k] != origins[k - 1]]
         return np.add.reduceat(added, starts, axis=-1)
 
+    def kind(self, k: int) -> str:
+        """Return what a column is: one of the kinds of a `TableEncoder`."""
+        return str(self._encoder.kinds_[self.names[k]])
+
+    def own(self, k: int) -> list[int]:
+        """Return the features of a column; of a number, the first is its value."""
+        return [
+            f for f, name in enumerate(self._encoder.origins_) if name == self.names[k]
+        ]
+
+    def changed(self, X: Any, changes: Mapping[int, Any]) -> NDArray[np.float64]:
+        """Return rows as the classifier sees them, with other values in some columns."""
+        values = {self.names[k]: of_column for k, of_column in changes.items()}
+        return _dense(self.features(frame_of(X).assign(**values)))
+
     def _mean_values(self, mean: NDArray[np.float64]) -> list[Any]:
         """Return the values of a mean row, where a mean has any."""
         features = list(self._encoder.get_feature_names_out())
@@ -198,8 +230,9 @@ def columns_of(model: Any, X: Any) -> tuple[PlainColumns | TableColumns, Any]:
     if not hasattr(classifier, "local_model"):
         raise TypeError(
             f"{type(classifier).__name__} has no method local_model: pass a classifier that has, "
-            "or a pipeline that ends in one."
+            "or a pipeline that ends in one; of a search, its best_estimator_."
         )
+    check_is_fitted(classifier)
     if encoder is not None:
         return TableColumns(encoder, before), classifier
     return PlainColumns(before, classifier, X), classifier

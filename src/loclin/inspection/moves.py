@@ -16,7 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from loclin.inspection.boxes import boxes_of
 from loclin.portable import Description, describe
 from loclin.tables import TableEncoder
-from loclin.tables.kinds import pandas
+from loclin.tables.cells import pandas
 
 Floats = NDArray[np.float64]
 _SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)

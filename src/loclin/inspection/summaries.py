@@ -26,7 +26,7 @@ from loclin.portable import (
     Term,
     TreePath,
 )
-from loclin.tables.kinds import pandas
+from loclin.tables.cells import pandas
 
 _MOST_SHOWN = 5  # features, and classes
 _LONGEST = 40  # characters of a name

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from loclin.inspection.moves import Floats, Moves, Steps
-from loclin.tables.kinds import MISSING, OTHER, READ, frame_of, pandas
+from loclin.tables.cells import Cells, frame_of, pandas
+from loclin.tables.kinds import MISSING, OTHER, values_of
+from loclin.tables.numbers import MARKS
 
 _DAY = 86_400  # seconds
+_PAIRS = ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"), ("0", "1")
 _TIMES = datetime.timedelta, np.timedelta64
 
 
@@ -37,6 +40,9 @@ class TableMoves(Moves):
             raise ValueError(f"x has {len(self._given)} rows; give one.")
         self._cells = {name: self._given[name].iloc[0] for name in self._given.columns}
         encoder = steps.encoder
+        self._shown = list(encoder.get_feature_names_out())
+        self._origins = list(encoder.origins_)
+        self._seen = np.asarray(encoder.transform(self._given), np.float64)[0]
         self._features = {name: encoder.origins_.index(name) for name in encoder.origins_}
         self.options: dict[str, list[Any]] = {}
         names, start = [], []
@@ -45,11 +51,10 @@ class TableMoves(Moves):
             if kind == "text":
                 continue
             if kind in ("flag", "category"):
-                self.options[name] = self._options_of(encoder, name, kind)
+                self.options[name] = self._options_of(name, kind)
             names.append(name)
-            is_gap = bool(pandas().isna(self._cells[name]))
-            number = 0.0 if name in self.options else self._number(name, kind)
-            start.append(np.nan if is_gap else number)
+            number = 0.0 if name in self.options else self._seen[self._features[name]]
+            start.append(np.nan if self._is_gap(name) else number)
         places = [self._features[name] for name in names]
         super().__init__(model, steps, names, np.array(start), places)
         self.may_move &= np.isfinite(self.start)
@@ -124,27 +129,32 @@ class TableMoves(Moves):
         """Return how many values a choice has."""
         return len(self.options[self.names[name]])
 
-    def _options_of(self, encoder: Any, name: str, kind: str) -> list[Any]:
+    def _options_of(self, name: str, kind: str) -> list[Any]:
         """Return the values of a flag or a category that the model knows, its own first."""
         cell = self._cells[name]
-        if pandas().isna(cell):
+        if self._is_gap(name):
             return [cell]
         if kind == "flag":
-            return [cell, _other_flag(cell)]
-        shown = f"{name} = "
-        found = [
-            feature.removeprefix(shown)
-            for feature, origin in zip(
-                encoder.get_feature_names_out(), encoder.origins_, strict=True
-            )
-            if origin == name and feature.startswith(shown)
+            return [cell, _other_flag(cell, self._seen[self._features[name]])]
+        start, own = f"{name} = ", _text_of(cell)
+        texts = [
+            feature.removeprefix(start)
+            for feature, origin in zip(self._shown, self._origins, strict=True)
+            if origin == name and feature.startswith(start)
         ]
-        own = str(cell).strip()
-        texts = [text for text in found if text not in (own, MISSING, OTHER)]
-        return [
-            cell,
-            *(_like(cell, text) for text in texts if _like(cell, text) is not None),
+        others = [
+            _like(cell, text) for text in texts if text not in (own, MISSING, OTHER)
         ]
+        return [cell, *(one for one in others if one is not None)]
+
+    def _is_gap(self, name: str) -> bool:
+        """Tell whether there is no value."""
+        cell, missing = self._cells[name], f"{name} {MISSING}"
+        if missing in self._shown and self._seen[self._shown.index(missing)]:
+            return True
+        if isinstance(cell, str):
+            return cell.strip().lower() in {"", *MARKS}
+        return bool(pandas().isna(cell))
 
     def _grain_of(self, k: int) -> float:
         """Return the least step of a time: a day, a second or less; 0 of numbers."""
@@ -154,9 +164,6 @@ class TableMoves(Moves):
         if isinstance(self._cells[self.names[k]], _TIMES):
             return 1.0 if whole else 1e-6
         return 0.0
-
-    def _number(self, name: str, kind: str) -> float:
-        return float(READ[kind](self._given[name])[0])
 
     def _cell(self, k: int, z: Floats) -> Any:
         """Return the cell of a column: the one given, where the number has not moved."""
@@ -173,38 +180,47 @@ class TableMoves(Moves):
         return float(z[k])
 
 
+def _text_of(cell: Any) -> str:
+    """Return a category as its feature's name has it: whole numbers without a point."""
+    is_whole = isinstance(cell, float | np.floating) and float(cell).is_integer()
+    return str(int(cell)) if is_whole else str(cell).strip()
+
+
 def _like(cell: Any, text: str) -> Any:
-    """Return the value of a category, of the type of another; None if it has none."""
+    """Return the value of a category, of the type of another; None if it has none.
+
+    >>> _like(2.0, "3"), _like("a", "b"), _like(2, "b")
+    (3.0, 'b', None)
+    """
     if isinstance(cell, str):
         return text
     try:
         value = type(cell)(text)
     except (TypeError, ValueError):
         return None
-    return value if str(value) == text else None
+    return value if _text_of(value) == text else None
 
 
-def _other_flag(cell: Any) -> Any:
-    """Return true for false, written as the other one is.
+def _other_flag(cell: Any, number: float) -> Any:
+    """Return true for false, written as the other one is, if that is known.
 
-    >>> _other_flag(True), _other_flag("TRUE"), _other_flag(0), _other_flag(" no ")
-    (False, 'FALSE', 1, ' no ')
+    >>> _other_flag(True, 1), _other_flag("FALSE", 0), _other_flag(0, 0), _other_flag("y", 1)
+    (False, 'TRUE', 1, 'n')
     """
     if isinstance(cell, bool | np.bool_):
         return not cell
     if not isinstance(cell, str):
-        return type(cell)(1 - cell)
+        return type(cell)(1 - number)
     text = cell.strip()
-    other = {"true": "false", "false": "true", "1": "0", "0": "1"}.get(text.lower())
-    if other is None:
-        return cell
+    pair = next((one for one in _PAIRS if text.lower() in one), _PAIRS[0])
+    other = pair[int(number < 0.5)]
     return next(
         (way(other) for way in (str.upper, str.title) if way(text) == text), other
     )
 
 
 def _read_date(value: Any) -> float:
-    return float(READ["date"](pandas().Series([value]))[0])
+    return float(values_of("date", Cells(pandas().Series([value])), "")[0][0])
 
 
 def _date_like(cell: Any, days: float) -> Any:

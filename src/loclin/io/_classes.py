@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from loclin._models import FOLDERS
+from loclin._names import FOLDERS
 
 Trusted = type | Callable[..., Any] | str
 # Where estimators are looked up, by their public name.
@@ -35,7 +35,7 @@ PUBLIC = (
 )
 # What else models keep, for streams and warm starts: classes of these folders, which hold
 # data. None of them has a method that Python calls while it is made or thrown away.
-_FOLDERS = "engine", "fitting", "portable.words", "tables.encoder", *FOLDERS
+_FOLDERS = "engine", "fitting", "portable.words", "tables.features", *FOLDERS
 HOLDERS = tuple(f"loclin.{folder}." for folder in _FOLDERS)
 _OTHERS = {"sklearn.compose.make_column_selector"}
 # Types that parameters hold: of what a transformer gives.

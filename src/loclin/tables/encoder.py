@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -9,50 +10,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import OneHotEncoder, TargetEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import check_number, check_option
-from loclin.tables.kinds import (
-    KINDS,
-    MISSING,
-    OTHER,
-    PARTS,
-    READ,
-    Unreadable,
-    frame_of,
-    kind_of,
-    texts_of,
-)
+from loclin.tables.cells import Cells, frame_of
+from loclin.tables.features import fit_category, fit_numeric, fit_text
+from loclin.tables.kinds import KINDS, Decision, Unreadable, kind_of, style_of
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
-_LONG = 60.0  # days, from which on months tell something
-_MOST_WORDS = 5000
-_FOLDS = 5
+_MOST_SHOWN = 10  # names in a message
 
 
-class Numeric(NamedTuple):
-    """What fills the gaps of a column of numbers, flags or dates, and what is beside it.
+class _Learned(NamedTuple):
+    """What columns say while they are learned: features, notes with their columns, problems."""
 
-    Parameters
-    ----------
-    fill : float
-    had_gaps : bool
-        Whether a column of 0 and 1 says where there was none.
-    parts : tuple of str
-        Of dates, those that are features: "month", "weekday", "hour".
-    """
-
-    fill: float
-    had_gaps: bool
-    parts: tuple[str, ...] = ()
+    blocks: list[NDArray[np.float64]]
+    notes: dict[str, list[str]]
+    problems: list[str]
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -60,14 +38,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     What becomes of a column depends on its kind:
 
-    - A number stays as it is; gaps get the median, and a column that says so.
-    - A flag (true or false) becomes 0 or 1.
+    - A number stays as it is; gaps get the median, and a column that says so. It may be written:
+      "1,234.5", "1.234,5", "5%" (0.05), "12 €".
+    - A flag (true or false, yes or no) becomes 0 or 1.
     - A category becomes a column of 0 and 1 for each value; rare values share one, and so do
       values that are new. Where values are many, their mean target stands beside them, learned
       by cross-fitting.
     - A date becomes days, and where it tells more, month, weekday and hour.
     - A text becomes the first components of its words (TF-IDF, truncated SVD).
     - What numbers or names the rows is left out; `notes_` says so.
+
+    Marks of missing values, such as "?" and "N/A", are gaps in numbers, dates and flags. In a
+    category they are values. What a column is, and how its numbers and dates are written, is
+    learned from all training rows and kept, so that a table means the same in parts.
 
     Parameters
     ----------
@@ -88,7 +71,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     kinds_ : dict
         Kinds of all columns, by name.
     notes_ : list of str
-        What was left out, and why.
+        What was left out, and why; and how columns were read whose values can be read in several
+        ways.
     origins_ : list of str
         The table's column behind each feature.
     means_ : ndarray of shape (n_features,)
@@ -98,6 +82,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     -----
     Fit it inside a pipeline, as below: then a cross-validation learns medians, categories and
     words anew in each fold, and nothing leaks.
+
+    Features are in the units of the table. Most classifiers of loclin scale them inside;
+    `USSVMClassifier` does not, nor do others' linear models. Put a scaler between, as in
+    ``make_pipeline(TableEncoder(), StandardScaler(), USSVMClassifier())``; `contributions` explains
+    that, too.
 
     Examples
     --------
@@ -168,24 +157,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         features : ndarray of shape (n_samples, n_features)
         """
-        self._check_parameters()
         frame = frame_of(X)
+        self._check(frame)
         self.n_features_in_ = frame.shape[1]
         self.feature_names_in_ = np.array(frame.columns, dtype=object)
-        self._note_kinds(frame)
-        self._numeric: dict[str, Numeric] = {}
-        self._fitted: dict[str, list[Any]] = {}
-        blocks, self.origins_, self._names = [], [], []
-        for name, kind in self.kinds_.items():
-            block, names = self._fitted_block(name, kind, frame[name], y)
-            blocks.append(block)
-            self._names += names
-            self.origins_ += [name] * len(names)
-        if not self._names:
-            raise ValueError(
-                f"No column is left to learn from: {'; '.join(self.notes_)}."
-            )
-        features = np.hstack(blocks)
+        self.kinds_: dict[str, str] = {}
+        self._columns: dict[str, Any] = {}
+        learned = _Learned([], {}, [])
+        wanted = {str(name): kind for name, kind in (self.kinds or {}).items()}
+        for name, column in frame.items():
+            self._fit_column(str(name), Cells(column), wanted.get(str(name)), y, learned)
+        self.notes_ = [_note(*note) for note in learned.notes.items()]
+        if learned.problems:
+            raise ValueError(" ".join(learned.problems))
+        if not learned.blocks:
+            why = f": {_few(self.notes_, '; ')}" if self.notes_ else ""
+            raise ValueError(f"No column is left to learn from{why}.")
+        of_columns = {name: one.names() for name, one in self._columns.items()}
+        self._names = [name for names in of_columns.values() for name in names]
+        self.origins_ = [name for name, names in of_columns.items() for _ in names]
+        features = np.hstack(learned.blocks)
         self.means_ = features.mean(axis=0)
         return features
 
@@ -206,23 +197,48 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ValueError
             If columns are missing.
         """
+        features, found = self.transform_and_note(X)
+        for (name, what), count in found.items():
+            if what.startswith("values are no "):
+                warn(f"column {name!r}: {count} of {len(features)} {what}.", Unreadable)
+        return features
+
+    def transform_and_note(
+        self, X: Any
+    ) -> tuple[NDArray[np.float64], Counter[tuple[str, str]]]:
+        """Return the features of rows, and where they are not like the training rows.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n_samples, n_columns)
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_features)
+        found : Counter
+            How many rows, by column and by what was found there: values that are new, gaps
+            where the training rows had none, values of another kind.
+        """
         check_is_fitted(self)
         frame = frame_of(X)
-        missing = [name for name, kind in self.kinds_.items()
-                   if kind != "leave out" and name not in frame.columns]  # fmt: skip
+        columns = dict(frame.items())
+        missing = [repr(name) for name in self._columns if name not in columns]
         if missing:
             raise ValueError(
-                f"The table has no column {', '.join(map(repr, missing))}, which the model was "
-                f"fitted on. Its columns are {[str(name) for name in frame.columns]}."
+                f"The table has no column {_few(missing)}, which the model was fitted on. "
+                f"Its columns are {_few([repr(name) for name in columns])}."
             )
+        twice = [name for name in _twice(frame) if name in self._columns]
+        if twice:
+            raise ValueError(_TWICE.format(_few(list(map(repr, twice)))))
+        found: Counter[tuple[str, str]] = Counter()
         if not len(frame):
-            return np.empty((0, len(self._names)))
+            return np.empty((0, len(self._names))), found
         blocks = [
-            self._block(name, kind, frame[name])
-            for name, kind in self.kinds_.items()
-            if kind != "leave out"
+            one.features(Cells(columns[name]), found)
+            for name, one in self._columns.items()
         ]
-        return np.hstack(blocks)
+        return np.hstack(blocks), +found
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the features.
@@ -249,154 +265,94 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.categorical = True
         return tags
 
-    def _check_parameters(self) -> None:
-        check_number(
-            "max_categories", self.max_categories, Integral, low=2, open_high=True
-        )
-        check_number("min_frequency", self.min_frequency, Integral, low=1, open_high=True)
-        check_number("n_components", self.n_components, Integral, low=1, open_high=True)
+    def _check(self, frame: DataFrame) -> None:
+        """Raise ValueError that tells all that is wrong with parameters and names."""
+        for parameter, low in (
+            ("max_categories", 2),
+            ("min_frequency", 1),
+            ("n_components", 1),
+        ):
+            value = getattr(self, parameter)
+            check_number(parameter, value, Integral, low=low, open_high=True)
+        problems = []
         for name, kind in (self.kinds or {}).items():
-            check_option(f"kinds[{name!r}]", kind, set(KINDS))
-
-    def _note_kinds(self, frame: DataFrame) -> None:
-        given = dict(self.kinds or {})
-        unknown = sorted(set(given) - set(frame.columns))
-        if unknown:
-            raise ValueError(f"kinds names {unknown}, which are no columns of the table.")
-        self.kinds_, self.notes_ = {}, []
-        for name in frame.columns:
-            kind, reason = kind_of(name, frame[name])
-            kind = given.get(name, kind)
-            self.kinds_[str(name)] = kind
-            if kind == "leave out":
-                self.notes_.append(f"{name!r} is left out: {reason or 'as you asked'}")
-
-    def _fitted_block(
-        self, name: str, kind: str, column: Series, y: Any
-    ) -> tuple[NDArray[np.float64], list[str]]:
-        """Return the features of a training column, and their names; keep what they need."""
-        if kind == "leave out":
-            return np.empty((len(column), 0)), []
-        if kind == "category":
-            return self._fitted_category(name, column, y)
-        if kind == "text":
-            return self._fitted_text(name, column)
-        values = READ[kind](column)
-        gaps = np.isnan(values)
-        if gaps.all():
-            raise ValueError(
-                f"kinds[{name!r}]={kind!r}, but none of its values is a {kind}."
-            )
-        parts: tuple[str, ...] = ()
-        if kind == "date":
-            known = values[~gaps]
-            if known.max() - known.min() > _LONG:
-                parts = (*parts, "month")
-            parts = (*parts, "weekday")
-            if (known % 1).any():
-                parts = (*parts, "hour")
-        self._numeric[name] = Numeric(
-            float(np.nanmedian(values)), bool(gaps.any()), parts
-        )
-        names = [name, *(f"{name} {part}" for part in parts)]
-        names += [f"{name} {MISSING}"] if gaps.any() else []
-        return self._filled(name, values), names
-
-    def _fitted_category(
-        self, name: str, column: Series, y: Any
-    ) -> tuple[NDArray[np.float64], list[str]]:
-        texts = texts_of(column, MISSING)[:, None]
-        one_hot = OneHotEncoder(
-            handle_unknown="infrequent_if_exist",
-            min_frequency=self.min_frequency,
-            max_categories=self.max_categories,
-            sparse_output=False,
-        )
-        blocks = [one_hot.fit_transform(texts)]
-        shown = [value.removeprefix("x0_") for value in one_hot.get_feature_names_out()]
-        names = [
-            f"{name} = {OTHER if value == 'infrequent_sklearn' else value}"
-            for value in shown
+            try:
+                check_option(f"kinds[{name!r}]", kind, set(KINDS))
+            except ValueError as error:
+                problems.append(str(error))
+        unknown = [
+            repr(name) for name in self.kinds or {} if str(name) not in frame.columns
         ]
-        encoders: list[Any] = [one_hot]
-        many = len(one_hot.categories_[0]) > self.max_categories
-        n_folds = (
-            0 if y is None else min(_FOLDS, np.unique(y, return_counts=True)[1].min())
-        )
-        if many and n_folds > 1:
-            means = _mean_targets(texts, np.asarray(y), n_folds, self.random_state)
-            blocks.append(means)
-            names += [f"{name}, mean target {k}" for k in range(means.shape[1])]
-            encoders.append(TargetEncoder().fit(texts, y))
-        self._fitted[name] = encoders
-        return np.hstack(blocks), names
-
-    def _fitted_text(
-        self, name: str, column: Series
-    ) -> tuple[NDArray[np.float64], list[str]]:
-        words = TfidfVectorizer(
-            sublinear_tf=True,
-            min_df=2 if len(column) > 1 else 1,
-            max_features=_MOST_WORDS,
-        )
-        try:
-            weights = words.fit_transform(texts_of(column, ""))
-        except ValueError as error:
-            raise ValueError(
-                f"column {name!r} looks like text, but no word occurs twice in it. Pass "
-                f"kinds={{{name!r}: 'leave out'}}."
-            ) from error
-        n_components = min(self.n_components, *(size - 1 for size in weights.shape))
-        if n_components < 1:
-            self._fitted[name] = [words]
-            names = [f"{name}, word {k}" for k in range(weights.shape[1])]
-            return np.asarray(weights.toarray()), names
-        svd = TruncatedSVD(n_components, random_state=self.random_state)
-        self._fitted[name] = [words, svd]
-        block = np.asarray(svd.fit_transform(weights), np.float64)
-        return block, [f"{name}, component {k}" for k in range(block.shape[1])]
-
-    def _block(self, name: str, kind: str, column: Series) -> NDArray[np.float64]:
-        """Return the features of a column of new rows."""
-        if kind == "text":
-            words, *rest = self._fitted[name]
-            weights = words.transform(texts_of(column, ""))
-            found = rest[0].transform(weights) if rest else weights.toarray()
-            return np.asarray(found, np.float64)
-        if kind == "category":
-            texts = texts_of(column, MISSING)[:, None]
-            return np.hstack([encoder.transform(texts) for encoder in self._fitted[name]])
-        values = READ[kind](column)
-        unread = int((np.isnan(values) & column.notna().to_numpy()).sum())
-        if unread:
-            warn(
-                f"column {name!r}: {unread} of {len(values)} values are no {kind}, or infinite, "
-                "and count as missing.",
-                Unreadable,
+        if unknown:
+            problems.append(
+                f"kinds names {_few(unknown)}, which are no columns of the table."
             )
-        return self._filled(name, values)
+        twice = _twice(frame)
+        if twice:
+            problems.append(_TWICE.format(_few(list(map(repr, twice)))))
+        if not len(frame):
+            problems.append("The table has no rows.")
+        if problems:
+            raise ValueError(" ".join(problems))
 
-    def _filled(self, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return values without gaps, parts of dates, and where the gaps were."""
-        known = self._numeric[name]
-        gaps = np.isnan(values)
-        filled = np.where(gaps, known.fill, values)
-        columns = [filled, *(PARTS[part](filled) for part in known.parts)]
-        if known.had_gaps:
-            columns.append(gaps.astype(np.float64))
-        return np.stack(columns, axis=1)
+    def _fit_column(
+        self, name: str, cells: Cells, wanted: str | None, y: Any, learned: _Learned
+    ) -> None:
+        """Note what a column is, and add the features of its rows, or what is wrong."""
+        kind, reason, style = self._decision(name, cells, wanted)
+        found: Any = None
+        if kind == "category":
+            options = self.max_categories, self.min_frequency, self.random_state
+            found = fit_category(name, cells, y, *options)
+        elif kind == "text":
+            found = fit_text(name, cells, self.n_components, self.random_state)
+            if found is None:
+                kind, reason = "leave out", "no word occurs twice in it"
+        elif kind != "leave out":
+            found = fit_numeric(name, kind, style, cells)
+            if found is None:
+                learned.problems.append(
+                    f"kinds[{name!r}]={kind!r}, but none of its values is a {kind}."
+                )
+        self.kinds_[name] = kind
+        if reason:
+            how = "left out" if kind == "leave out" else f"read as a {kind}"
+            learned.notes.setdefault(f"is {how}: {reason}", []).append(repr(name))
+        if found is not None:
+            self._columns[name], block = found
+            learned.blocks.append(block)
+
+    def _decision(self, name: str, cells: Cells, wanted: str | None) -> Decision:
+        """Return what a column is: as the user wants, else by its values."""
+        found = kind_of(name, cells)
+        kind = wanted or found.kind
+        if kind == found.kind:
+            return found
+        if kind == "leave out":
+            return Decision(kind, "as you asked")
+        if kind not in ("number", "date") or cells.form != "texts":
+            return Decision(kind, "", ".")
+        style, note = style_of(kind, cells.distinct[0])
+        return Decision(kind, note, style or ("." if kind == "number" else "iso"))
 
 
-def _mean_targets(
-    texts: NDArray[Any], y: NDArray[Any], n_folds: int, seed: Any
-) -> NDArray[np.float64]:
-    """Return the mean targets of values, each row's by the rows of other folds."""
-    folds = StratifiedKFold(int(n_folds), shuffle=True, random_state=seed)
-    parts = [
-        (test, TargetEncoder().fit(texts[train], y[train]).transform(texts[test]))
-        for train, test in folds.split(texts, y)
-    ]
-    means = np.empty((len(y), parts[0][1].shape[1]))
-    for test, of_fold in parts:
-        means[test] = of_fold
-    return means
+_TWICE = "The columns {} are there more than once. Rename them."
+
+
+def _twice(frame: DataFrame) -> list[str]:
+    if frame.columns.is_unique:
+        return []
+    return sorted(name for name, count in Counter(frame.columns).items() if count > 1)
+
+
+def _note(what: str, names: list[str]) -> str:
+    """Return what is said of a column, and of which others it is true."""
+    others = f" (likewise {_few(names[1:])})" if len(names) > 1 else ""
+    return f"{names[0]} {what}{others}"
+
+
+def _few(names: list[str], between: str = ", ") -> str:
+    """Return names as one text; of many the first."""
+    more = len(names) - _MOST_SHOWN
+    shown = between.join(names[:_MOST_SHOWN])
+    return f"{shown}{between}and {more} more" if more > 0 else shown

@@ -17,13 +17,16 @@ from threading import Timer
 from time import perf_counter
 from typing import IO, Any
 
+import numpy as np
+
 import tests.robustness.hostile
 from loclin.cli import main as loclin
 from tests.robustness.hostile import arrays, runs, texts
-from tests.robustness.hostile.case import Case
+from tests.robustness.hostile.case import CSV, Case, X, Y
 
 SECONDS, MEGABYTES = 30.0, 1000.0
 CLOCK = 5 * SECONDS  # when a case is killed
+MODELS = Path(tempfile.gettempdir()) / "loclin-hostile-models"
 FAULTS = ("traceback", "signal", "over time", "over memory", "status", "lines")
 
 
@@ -51,9 +54,9 @@ def cases() -> list[Case]:
     return [case for make in makers for case in make()]
 
 
-def run_case(case: Case, folder: Path) -> Outcome:
+def run_case(case: Case, folder: Path, command: str = "compare") -> Outcome:
     """Make the file of a case in an empty folder, and run the command line on it."""
-    words = case.make(folder)
+    words = through(command, case.make(folder), folder)
     with (folder / ".out").open("w+b") as out, (folder / ".err").open("w+b") as err:
         start = _started if case.fresh else _forked
         number = start(case, words, folder, out, err)
@@ -67,6 +70,31 @@ def run_case(case: Case, folder: Path) -> Outcome:
     status = os.waitstatus_to_exitcode(waited)
     seconds = usage.ru_utime + usage.ru_stime
     return _judge(case, status, printed, told, seconds, usage.ru_maxrss, late)
+
+
+def through(command: str, words: list[str], folder: Path) -> list[str]:
+    """Return the words that give another command the file of a comparison."""
+    data = words[-1] if "--" in words else words[1] if len(words) > 1 else "digits"
+    if command == "compare":
+        return words
+    if command == "fit":
+        return ["fit", "--save", "m.loclin", "--model", "l3m", "--", data]
+    arrays = data.lower().removesuffix(".gz").endswith((".npz", ".svm", ".libsvm", ".txt"))
+    model = MODELS / ("arrays.loclin" if arrays else "table.loclin")
+    return [command, "--", str(model), data]
+
+
+def _save_models() -> None:
+    """Save the models that rows are predicted by."""
+    MODELS.mkdir(exist_ok=True)
+    (MODELS / "table.csv").write_bytes(CSV)
+    np.savez(MODELS / "arrays.npz", X=X, y=Y)
+    for name in ("table.csv", "arrays.npz"):
+        file = MODELS / name
+        words = ["fit", str(file), "--model", "l3m", "--save", str(file.with_suffix(".loclin"))]
+        subprocess.run(
+            [sys.executable, "-m", "loclin.cli", *words], check=True, capture_output=True
+        )
 
 
 def _started(case: Case, words: list[str], folder: Path, out: IO[bytes], err: IO[bytes]) -> int:
@@ -115,7 +143,7 @@ def _judge(
 ) -> Outcome:
     """Say what is wrong with how a case ended."""
     megabytes = kilobytes / (1e6 if sys.platform == "darwin" else 1e3)
-    err_lines = told.count("\n")
+    err_lines = sum(not line.startswith("note: ") for line in told.splitlines())
     wrong = {
         "traceback": "Traceback" in told + printed,
         "signal": status < 0 and not late,
@@ -135,14 +163,15 @@ def _load() -> None:
     import pandas  # noqa: F401
 
     import loclin.cli._app
-    import loclin.cli._tables  # noqa: F401
+    import loclin.cli._comparing
+    import loclin.cli._served  # noqa: F401
 
 
-def run_in_folder(case: Case) -> Outcome:
+def run_in_folder(case: Case, command: str = "compare") -> Outcome:
     """Run a case in a folder that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
         try:
-            return run_case(case, Path(folder))
+            return run_case(case, Path(folder), command)
         finally:
             Path(folder).chmod(0o700)
 
@@ -152,6 +181,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     args = _parser().parse_args(argv)
     os.environ |= {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
     _load()
+    if args.through in ("predict", "explain"):
+        _save_models()
     chosen = [case for case in cases() if args.only in case.name][: args.cases]
     if not chosen:
         raise SystemExit(f"no case has '{args.only}' in its name")
@@ -160,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     outcomes = []
     start = perf_counter()
     for case in chosen:
-        found = run_in_folder(case)
+        found = run_in_folder(case, args.through)
         outcomes.append(found)
         said = f"  {found.last_words[: args.words]!r}" if args.words else ""
         print(
@@ -190,6 +221,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--only", default="", metavar="NAME", help="cases with this in their name")
+    commands = ["compare", "fit", "predict", "explain"]
+    add("--through", default="compare", choices=commands, help="the command to give the files to")
     add("--cases", type=int, metavar="N", help="the first N of them")
     add("--words", type=int, default=0, metavar="N", help="show so much of each last line")
     add("--json", type=Path, metavar="FILE", help="write the outcomes to this file")

@@ -63,7 +63,7 @@ def names() -> Iterator[Case]:
 
 
 def _named(name: str, folder: Path) -> list[str]:
-    files = ["--json", "t.json", "--html", "t.html", "--plot", "t.svg", "--csv", "t.out"]
+    files = ["--html", "t.html", "--plot", "t.svg", "--csv", "t.out"]
     return ["compare", *files, *compare(name, CSV, folder=folder)[2:], "--", name]
 
 
@@ -117,7 +117,7 @@ def _small_files() -> None:
 
 def outputs() -> Iterator[Case]:
     """Results that cannot be written."""
-    for option in ("--json", "--csv", "--html", "--plot"):
+    for option in ("--csv", "--html", "--plot", "--save"):
         yield on_file(f"output {option} on a full disk", "t.csv", CSV, option, "t.svg",
                       statuses=(1, 2), prepare=_small_files)  # fmt: skip
     for what, path in {
@@ -130,9 +130,9 @@ def outputs() -> Iterator[Case]:
         "escapes": "no\x1b[2J/x.png",
         "a folder of the system": "/proc/x.png",
     }.items():
-        for option in ("--json", "--plot"):
+        for option in ("--html", "--plot"):
             yield on_file(f"output {option} to {what}", "t.csv", CSV, option, path)
-    yield on_file("output twice", "t.csv", CSV, "--json", "a", "--csv", "./a")
+    yield on_file("output twice", "t.csv", CSV, "--html", "a", "--csv", "./a")
 
 
 def _no_reader(file: IO[bytes]) -> Any:
@@ -149,7 +149,7 @@ def streams() -> Iterator[Case]:
     """Make standard streams that are closed, full, or without a reader."""
     for what, words in {
         "compare": ["compare", "t.csv", *MAJORITY],
-        "compare --json": ["compare", "t.csv", *MAJORITY, "--json", "t.json"],
+        "compare --json": ["compare", "t.csv", *MAJORITY, "--json"],
         "help": ["compare", "--help"],
         "version": ["--version"],
         "an error": ["compare", "no.csv"],
