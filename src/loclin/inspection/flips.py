@@ -66,8 +66,8 @@ def flip(
     model : classifier or Pipeline
         Fitted: a classifier, alone or behind a `TableEncoder` and scalers of scikit-learn.
     x : array-like, sparse matrix, Series or DataFrame
-        One row; a sparse one comes back dense. Behind a `TableEncoder`, numbers and dates move as numbers, flags and
-        categories to another value. Texts and gaps stay.
+        One row; a sparse one comes back dense. Behind a `TableEncoder`, numbers and dates
+        move as numbers, flags and categories to another value. Texts and gaps stay.
     features : collection of str or int, default=None
         Names of the features that may move, or places of those that have none. None is
         for all. The others stay as they are, to the bit.
