@@ -14,6 +14,7 @@ from packaging.version import Version
 from benchmarks import (
     calibration,
     default_fits,
+    flips,
     limits,
     many_rows,
     metric,
@@ -225,3 +226,16 @@ def test_wide(capsys):
     assert linear.startswith("2^16 columns")
     assert " x)" not in linear
     assert float(local.split("pickle")[1].split()[0]) < 3, "megabytes, of 2 for SGDClassifier"
+
+
+def test_flips(tmp_path, monkeypatch, capsys):
+    models = {"ML3": ML3Classifier(2, max_iter=3, random_state=0)}
+    monkeypatch.setattr(flips, "MODELS", models)
+    file = tmp_path / "flips.json"
+    results = flips.main(["iris", "--rows", "6", "--json", str(file)])
+    assert json.loads(file.read_text()) == results
+    found = results["ML3"]["iris"]
+    assert found["verified"] == 1
+    assert 0 <= found["one step"] <= 1
+    assert 0.5 < found["beside grid"] < 1.5
+    assert "verified 1" in capsys.readouterr().out

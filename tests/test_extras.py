@@ -26,6 +26,9 @@ from loclin import anchors, codings, datasets, inspection
 X, y = datasets.make_xor(60, random_state=0)
 model = loclin.ML3Classifier(n_models=2, alpha="scale", random_state=0).fit(X, y)
 print(model.predict(X).shape, datasets.load("iris").X_train.shape)
+assert inspection.flip(model, X[0]).verified
+assert inspection.record(model, X[0], reference=X)["label"] == model.predict(X[:1])[0]
+assert "ML3Classifier" in str(inspection.summary(model))
 display = inspection.LocalModelDisplay.from_estimator(model, X[:2], reference=X)
 for picture_frame_page in (
     display.plot,
