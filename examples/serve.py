@@ -1,13 +1,4 @@
-"""Serve a model that `loclin fit` has saved, over HTTP.
-
-    pip install fastapi uvicorn
-    MODEL=churn.loclin uvicorn serve:app --port 8000
-
-A client, with one row or many:
-
-    curl localhost:8000/predict -H "Content-Type: application/json" \
-         -d '[{"contract": "monthly", "charge": 47.4, "signup": "2022-06-04"}]'
-"""
+"""Serve a model that `loclin fit` has saved: MODEL=churn.loclin uvicorn serve:app"""
 
 import os
 
@@ -24,7 +15,7 @@ app = FastAPI(title=f"loclin, {model.about_['model']}")
 def predict(rows: list[dict[str, str | float | bool | None]]) -> list[dict[str, float]]:
     """Return the probability of each class, row by row."""
     try:
-        shares = model.predict_proba(pd.DataFrame(rows))
+        shares = model.predict_proba(pd.DataFrame(rows)) if rows else []
     except ValueError as error:  # columns are missing
         raise HTTPException(422, str(error)) from error
     classes = [str(label) for label in model.classes_]

@@ -289,6 +289,35 @@ def test_interrupt_prints_what_is_finished(table, monkeypatch):
     assert {row["model"] for row in report["results"]} == {"Majority", "L3MClassifier"}
 
 
+def test_columns_that_are_nearly_empty_say_nothing_in_some_folds(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "y": np.where(np.arange(60) % 2, "p", "q")})
+    frame["rare"] = [1.5, 2.5, *[None] * 58]
+    frame["a"] += np.arange(60) % 2
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "y", "--models", "linearsvc,knn", "--budget", 5, "--candidates", 2]
+    for seed in range(4):
+        assert reported(tmp_path / "t.csv", *words, "--seed", seed)["skipped"] == []
+
+
+def test_a_metric_that_the_test_rows_do_not_have_is_told(table, tmp_path):
+    one = tmp_path / "one.csv"
+    rows = table.read_text().splitlines()
+    one.write_text("\n".join(row for row in rows if "script" not in row and "NA" not in row))
+    words = [table, "--test", one, "--models", "linearsvc", "--budget", 0.1, "--metric", "auc"]
+    assert "No model has a figure for AUC on these test rows" in run(*words).stdout
+
+
+def test_the_code_leaves_out_rows_without_a_label(tmp_path):
+    rows = [f"{i},{'  ' if i % 9 == 0 else 'xy'[i % 2]}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,y", *rows]) + "\n")
+    words = ["--models", "linearsvc", "--budget", 0.1]
+    code = reported(tmp_path / "t.csv", *words)["code"]
+    names = {}
+    exec(compile(code, "code", "exec"), names)
+    assert names["model"].classes_.tolist() == ["x", "y"]
+
+
 def test_an_interrupt_saves_no_model(table, tmp_path, monkeypatch):
     whole = _compare._run
 

@@ -2,9 +2,14 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
+from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 import loclin.io
@@ -192,3 +197,59 @@ def test_rows_unlike_the_training_rows_are_told(churned, tmp_path):
         "note: column 'charge': 2 values are no number, or infinite, and count as missing",
         "note: column 'visits': 1 gaps get the median; the training rows had none",
     ]
+
+
+def test_a_model_of_one_column_predicts_from_it(tmp_path):
+    path, file = tmp_path / "t.csv", tmp_path / "m.loclin"
+    path.write_text("a,y\n" + "".join(f"{i},{'yn'[i > 20]}\n" for i in range(40)))
+    run("fit", path, "--model", "l3m", "--save", file)
+    (tmp_path / "new.csv").write_text("a\n1\n39\n")
+    assert run("predict", file, tmp_path / "new.csv").stdout.split() == ["predicted", "y", "y", "n"]
+
+
+def test_a_model_is_saved_in_a_file_and_nowhere_else(churned, tmp_path):
+    path, _, _ = churned
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", "-", os.devnull):
+        result = run("fit", path, "--model", "l3m", "--save", place, status=2)
+        assert "is no file" in result.stderr
+    assert not (tmp_path / "pipe").is_file()
+
+
+def test_what_a_file_says_of_its_model_is_checked(churned, tmp_path):
+    _, file, _ = churned
+    model = loclin.io.load(file)
+    model.about_ = {**model.about_, "figures": {"zzz": 1.0}}
+    loclin.io.save(model, tmp_path / "forged.loclin")
+    assert "was not written by" in run("info", tmp_path / "forged.loclin", status=2).stderr
+
+
+def test_sparse_rows_of_a_dense_model_become_dense(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    dump_svmlight_file(X, y, str(tmp_path / "t.svm"), zero_based=False)
+    file = tmp_path / "m.loclin"
+    run("fit", tmp_path / "t.npz", "--model", "l3m", "--save", file)
+    dense = run("predict", file, tmp_path / "t.npz").stdout
+    assert run("predict", file, tmp_path / "t.svm").stdout == dense
+
+
+@pytest.mark.slow
+def test_a_process_that_is_ended_leaves_no_files(churned, tmp_path):
+    path, file, _ = churned
+    big = tmp_path / "big.csv"
+    lines = path.read_text().splitlines()
+    big.write_text("\n".join([lines[0], *lines[1:] * 500]) + "\n")
+    command = [sys.executable, "-m", "loclin.cli", "predict", str(file), "-"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with big.open() as rows:
+        process = subprocess.Popen(
+            [*command, "--out", str(tmp_path / "out.csv")], stdin=rows, env=environment
+        )
+        until = time.time() + 60
+        while len(list(tmp_path.iterdir())) < 3 and time.time() < until:
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(30) == 143
+    assert [one.name for one in tmp_path.iterdir()] == ["big.csv"]

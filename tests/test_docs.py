@@ -72,3 +72,8 @@ def test_the_documentation_builds_without_warnings(tmp_path):
     assert found.returncode == 0, found.stderr.decode()
     for name in ("ML3Classifier", "codings.OrthogonalCoding", "datasets.load"):
         assert (docs / "generated" / f"loclin.{name}.rst").exists()
+
+
+def test_the_page_of_the_shell_has_the_example_of_a_server():
+    code = (ROOT / "examples/serve.py").read_text()
+    assert f"```python\n{code}```" in (ROOT / "docs/shell.md").read_text()

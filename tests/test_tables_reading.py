@@ -203,7 +203,10 @@ def test_a_first_line_of_numbers_is_doubtful(tmp_path):
         (b"a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, the first line 2"),
         (b"a,b\n1,2\n3\n", "line 3 has 1 cells, the first line 2"),
         (b'a,b\n1,"2\n3,4\n', "line 2 cannot be read .a quote is not closed"),
-        (b"# made by hand\na,b\n1,2\n", "has one column"),
+        (
+            b"# made by hand\na,b\n1,2\n",
+            "line 2 has 2 cells, the first line 1; .* drop lines above",
+        ),
         ("a,b\n1,\u00e9\n".encode("latin-1"), "not in UTF-8"),
         ("a,b\n1,2\n".encode("utf-16"), "not in UTF-8"),
         (np.random.default_rng(0).bytes(5000), "not in UTF-8"),
@@ -222,6 +225,24 @@ def test_a_row_far_below_that_is_uneven_is_told(tmp_path):
     path.write_text("a,b\n" + "1,2\n" * 30_000 + "1,2,3\n" + "1,2\n" * 50_000)
     with pytest.raises(UnreadableFile, match="line 30002 has 3 cells"):
         read(path)
+
+
+def test_the_separator_that_makes_most_cells_is_taken(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines("a,b|c,label", lambda i: f"{i},x|z,{YN[i]}"))
+    assert list(read(path).columns) == ["a", "b|c", "label"]
+    path.write_text(lines("a", lambda i: f"{i}"))
+    assert read(path)["a"].tolist() == [str(i) for i in range(N)]
+
+
+def test_folders_are_no_columns(tmp_path):
+    pytest.importorskip("pyarrow")
+    folder = tmp_path / "year=2020"
+    folder.mkdir()
+    (folder / "t.csv").write_text(FILES["commas"][0])
+    assert list(read(folder / "t.csv").columns) == ["a", "b", "label"]
+    pd.DataFrame({"a": [1], "b": [2]}).to_parquet(folder / "t.parquet")
+    assert list(read(folder / "t.parquet").columns) == ["a", "b"]
 
 
 def test_names_that_are_patterns_are_names(tmp_path):

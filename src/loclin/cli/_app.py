@@ -43,6 +43,12 @@ Source = Annotated[
         "name of a data set such as digits."
     ),
 ]
+Rows = Annotated[
+    str,
+    typer.Argument(
+        help="A file (CSV, TSV, Parquet, npz, svmlight), or - for CSV from standard input."
+    ),
+]
 ModelFile = Annotated[Path, typer.Argument(help="A file that loclin has saved.")]
 Target = Annotated[
     str | None,
@@ -224,7 +230,7 @@ def fit(
 @app.command()
 def predict(
     file: ModelFile,
-    data: Source,
+    data: Rows,
     no_header: NoHeader = False,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add a column of probabilities a class.")
@@ -260,7 +266,7 @@ def predict(
 @app.command()
 def explain(
     file: ModelFile,
-    data: Source,
+    data: Rows,
     row: Annotated[int, typer.Option(metavar="N", help="Row of the table, from 0.")] = 0,
     reference: Annotated[
         int | None,

@@ -239,7 +239,7 @@ def _looks_svmlight(path: Path) -> bool:
         )
 
 
-def features(path: str, limit: float, like: Matrix | int) -> Matrix:
+def features(path: str, limit: float, like: Matrix) -> Matrix:
     """Return the features of an array file, whose labels are not used.
 
     Parameters
@@ -247,8 +247,8 @@ def features(path: str, limit: float, like: Matrix | int) -> Matrix:
     path : str
     limit : float
         The most bytes that it may take.
-    like : ndarray, csr_array or int
-        Features that these must be like; or how many there must be.
+    like : ndarray or csr_array
+        Features that these must be like.
     """
     rows, _ = arrays(path, limit)
     return alike(checked(rows, path), like, path)
@@ -264,7 +264,7 @@ def labels_of(rows: Arrays, where: str) -> NDArray[Any]:
 
 def alike(X: Any, like: Any, where: str) -> Any:
     """Return features with the number of columns, and dense or sparse, as others are."""
-    n_features = like if isinstance(like, int) else like.shape[1]
+    n_features = like.shape[1]
     n_rows, n_own = X.shape
     if isinstance(X, csr_array) and n_own < n_features:
         # svmlight files end at their last value
@@ -276,7 +276,7 @@ def alike(X: Any, like: Any, where: str) -> Any:
             f"{where}: has {plural(X.shape[1], 'feature')}, the training data has "
             f"{n_features:,}; make them the same"
         )
-    if isinstance(like, int) or issparse(like) == issparse(X):
+    if issparse(like) == issparse(X):
         return X
     return csr_array(X) if issparse(like) else X.toarray()
 

@@ -54,8 +54,8 @@ def _reading(rows: Labelled, header: bool) -> tuple[list[str], list[str]]:
         no_names = "" if header else ", header=False"
         lines = [
             f"X = read({source!r}{no_names})",
-            f"X = X.dropna(subset=[{rows.target!r}])",
-            f"y = X.pop({rows.target!r}).astype(str).str.strip()",
+            f"y = X.pop({rows.target!r}).fillna('').astype(str).str.strip()",
+            "X, y = X[y != ''], y[y != '']",
         ]
         return ["from loclin.tables import read"], lines
     if source in datasets.names():

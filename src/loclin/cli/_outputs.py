@@ -47,6 +47,8 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[str]) -> 
 
 
 def _check_output(name: str, path: Path, inputs: Sequence[str]) -> None:
+    if name == "save" and (str(path) == "-" or (path.exists() and not path.is_file())):
+        raise InputError(f"--save {path}: is no file; name one")
     if str(path) == "-":
         return
     if path.is_dir():

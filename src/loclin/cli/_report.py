@@ -30,6 +30,7 @@ __all__ = ["Report", "csv_text", "footnotes", "json_text", "legend", "methods"]
 CHANCE = 0.1  # a difference with a p-value above this may be chance
 FASTER = 2.0  # a worse model must be so many times faster to be worth a word
 QUICK, SMALL = 1e-6, 16_000  # seconds a row, and bytes
+NOTHING = "No model was compared; choose some with --models."
 FRONT_MEANS = "on the front: no other row is both better and faster"
 
 
@@ -80,8 +81,13 @@ class Report:
     def verdict(self) -> list[str]:
         """Say in a few sentences which model to take."""
         fair, take = self.fair, self.taken
+        if not fair and any(not row.baseline for row in self.rows):
+            name = NAMES[self.settings.metric]
+            return [
+                f"No model has a figure for {name} on these test rows; take another --metric."
+            ]
         if not fair:
-            return ["No model was compared; choose some with --models."]
+            return ["No model was compared." if self.interrupted else NOTHING]
         if take is None:
             floor = next(row for row in self.rows if row.baseline)
             return [

@@ -7,10 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 import loclin
 import loclin.io
 from loclin.cli._data import Labelled
 from loclin.cli._errors import InputError, one_line
+from loclin.cli._settings import METRICS
 from loclin.tables import TableEncoder
 
 __all__ = ["About", "encoder_of", "load_model", "save_model"]
@@ -81,6 +84,8 @@ def load_model(path: Path) -> tuple[Any, About]:
     model = loclin.io.load(path)
     try:
         about = About(**model.about_)
+        if not isinstance(model, Pipeline) or set(about.figures) - set(METRICS):
+            raise TypeError("it says other things of its model")
     except (AttributeError, TypeError) as error:
         raise InputError(
             f"{path} was not written by `loclin fit` or `loclin compare`; load it with "

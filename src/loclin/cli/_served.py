@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
+from scipy.sparse import csr_array
+from sklearn.preprocessing import MaxAbsScaler
 
 from loclin.cli._arrays import features, is_table
 from loclin.cli._errors import InputError, listed
@@ -53,6 +55,8 @@ def predict_rows(
     Columns to keep stand before them.
     """
     model, about = load_model(file)
+    if sys.stdout is None and str(out) == "-":
+        raise InputError("the standard output is closed; write a file with --out")
     check_outputs({"out": out}, [data, str(file)])
     if proba and not hasattr(model, "predict_proba"):
         raise InputError(
@@ -80,8 +84,11 @@ def predict_rows(
                     table.insert(
                         place, name, rows[name].to_numpy(), allow_duplicates=True
                     )
-            if as_json:
-                to.write(table.to_json(orient="records", lines=True, force_ascii=False))
+            if as_json and len(table):
+                form = {"orient": "records", "lines": True, "double_precision": 15}
+                to.write(table.to_json(**form, force_ascii=False))
+            elif as_json:
+                continue
             else:
                 first = number == 0
                 table.to_csv(
@@ -127,7 +134,10 @@ def _parts(
     if encoder is not None:
         yield from read_parts(data, header=header, max_bytes=max_gb * 1e9)
         return
-    X = features(data, max_gb * 1e9, model.n_features_in_)
+    is_sparse = isinstance(model[0], MaxAbsScaler)
+    shape = (0, model.n_features_in_)
+    like = csr_array(shape) if is_sparse else np.empty(shape)
+    X = features(data, max_gb * 1e9, like)
     for first in range(0, X.shape[0], ROWS_AT_ONCE):
         yield X[first : first + ROWS_AT_ONCE]
 
@@ -140,7 +150,9 @@ def _predicted(model: Any, about: About, rows: Any, proba: bool) -> Any:
         return pd.DataFrame({name: model.predict(rows) if n_rows else []})
     shape = (0, len(model.classes_))
     shares = model.predict_proba(rows) if n_rows else np.empty(shape)
-    table = pd.DataFrame(shares, columns=[str(label) for label in model.classes_])
+    labels = [str(label) for label in model.classes_]
+    names = [f"{label} (probability)" if label == name else label for label in labels]
+    table = pd.DataFrame(shares, columns=names)
     best = model.classes_[shares.argmax(axis=1)] if n_rows else []
     table.insert(0, name, best, allow_duplicates=True)
     return table
@@ -213,6 +225,8 @@ def _rows(parts: Iterator[Any], wanted: Sequence[int], data: str) -> list[Any]:
         if len(found) == len(set(wanted)):
             return [found[row] for row in wanted]
     missing = next(row for row in wanted if row not in found)
+    if not first:
+        raise InputError(f"row {missing} is not there: {data} has no rows")
     raise InputError(f"row {missing} is not there: {data} has rows 0 to {first - 1}")
 
 

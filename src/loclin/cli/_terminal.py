@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +17,7 @@ from loclin.cli._errors import InputError, one_line, printable
 __all__ = ["lost_output", "run", "say", "told"]
 
 UsageError: Any = typer.BadParameter.__bases__[0]  # of the click that typer brings
-WRONG, LOST, INTERRUPTED = 2, 1, 130  # exit statuses; 0 is success
+WRONG, LOST, INTERRUPTED, ENDED = 2, 1, 130, 143  # exit statuses; 0 is success
 
 
 def say(text: str, *, error: bool = False) -> None:
@@ -90,5 +91,11 @@ def _prepare() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, this one
+    with suppress(ValueError):  # a thread that is not the main one
+        signal.signal(signal.SIGTERM, _end)  # so that what is half written is removed
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _end(*_: object) -> None:
+    raise SystemExit(ENDED)

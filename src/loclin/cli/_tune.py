@@ -161,7 +161,7 @@ def _encoded(data: Data, train: NDArray[Any], valid: NDArray[Any]) -> _Fold:
     X, y = data.X_train, data.y_train
     if data.frame is None or data.encoder is None:
         return _Fold(X[train], y[train], X[valid], y[valid])
-    encoder = clone(data.encoder).set_params(kinds=data.encoder.kinds_)
+    encoder = clone(data.encoder)
     X = encoder.fit_transform(data.frame.iloc[train], y[train])
     return _Fold(X, y[train], encoder.transform(data.frame.iloc[valid]), y[valid])
 

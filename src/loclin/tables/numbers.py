@@ -37,6 +37,7 @@ _GROUPED = {
     ".": re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?"),
     ",": re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?"),
 }
+_LONGEST = 100  # characters of a number
 _MANY = 100  # texts that are looked at in bulk
 _MOST_LOOKED_AT = 20_000  # different texts of a column that say what its marks mean
 _POINT = re.compile(r"(?:[1-9]\d{0,2}(?:,\d{2,3})*,\d{3}|\d*)(?:\.\d*)?")
@@ -70,7 +71,7 @@ def read_one(text: str, decimal: str) -> tuple[float, set[str]]:
     Special are "money", "percent", "thousands", a decimal "comma", and "either" where the column
     had to decide.
     """
-    match = _WRITTEN.fullmatch(text)
+    match = _WRITTEN.fullmatch(text) if len(text) <= _LONGEST else None
     if not match:
         return np.nan, set()
     sign, money, inner, body, power, after = match.groups()

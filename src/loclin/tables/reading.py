@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 PARQUET = (".parquet", ".pq")
-# Where several make all rows equally wide, the first does: a comma may be a decimal's.
+# Of several that make all rows equally wide, the one with most cells; of these the first: a
+# comma may be a decimal's.
 DELIMITERS = "\t;|,"
 LONGEST_ROW = 2_000_000  # characters, DuckDB's own limit
 PROBED = 20_000  # rows that must be equally wide to begin with; of wide tables fewer
@@ -112,6 +113,8 @@ def read_parts(
         Whether that holds for all parts together.
     """
     if str(path) == "-":
+        if sys.stdin is None:
+            raise UnreadableFile("the standard input is closed; name a file")
         with NamedTemporaryFile(suffix=".csv") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
             copy.flush()
@@ -150,6 +153,7 @@ def _dialect(
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         start = file.read(LONGEST_ROW)
     csv.field_size_limit(max(LONGEST_ROW, csv.field_size_limit()))
+    even: list[tuple[str, list[str]]] = []
     uneven: list[tuple[int, Exception]] = []
     for delimiter in "\t" if suffix_of(path) in (".tsv", ".tab") else DELIMITERS:
         reader = csv.reader(io.StringIO(start), delimiter=delimiter)
@@ -164,12 +168,13 @@ def _dialect(
         except Exception as error:
             uneven.append((len(cells), error))
         else:
-            return delimiter, cells
+            even.append((delimiter, cells))
+    if even:
+        return max(even, key=lambda one: len(one[1]))  # the first of those
     if uneven:
         raise max(uneven, key=lambda one: one[0])[1]
-    raise UnreadableFile(
-        f"{path}: has one column; it needs features and a target, separated by commas"
-    )
+    first = next(csv.reader(io.StringIO(start)), [""])
+    return ",", [first[0].strip() if first else ""]
 
 
 def _csv_rows(
@@ -182,8 +187,8 @@ def _csv_rows(
     columns = ", ".join(f"'c{number}': 'VARCHAR'" for number in range(n_columns))
     return database.execute(
         "SELECT * FROM read_csv(?, delim=?, header=false, auto_detect=false, skip=0, "
-        f"columns={{{columns}}}, quote='\"', escape='\"', comment='', nullstr='')"
-        + (f" LIMIT {n_rows}" if n_rows else ""),
+        f"columns={{{columns}}}, hive_partitioning=false, quote='\"', escape='\"', comment='', "
+        "nullstr='')" + (f" LIMIT {n_rows}" if n_rows else ""),
         [_literal(path), delimiter],
     )
 
@@ -191,7 +196,8 @@ def _csv_rows(
 def _parquet_parts(path: str, limit: float, whole: bool) -> Iterator[DataFrame]:
     with _database() as database:
         schema = database.execute(
-            "DESCRIBE SELECT * FROM read_parquet(?)", [_literal(path)]
+            "DESCRIBE SELECT * FROM read_parquet(?, hive_partitioning=false)",
+            [_literal(path)],
         ).fetchall()
         kinds = {name: kind for name, kind, *_ in schema}
         nested = [
@@ -207,7 +213,10 @@ def _parquet_parts(path: str, limit: float, whole: bool) -> Iterator[DataFrame]:
         check_size(path, COLUMN_BYTES * len(kinds), limit, f"{len(kinds):,} columns take")
         _check_texts(database, path, kinds, limit, whole)
         plain = ", ".join(_plain(name, kind) for name, kind in kinds.items())
-        rows = database.execute(f"SELECT {plain} FROM read_parquet(?)", [_literal(path)])
+        rows = database.execute(
+            f"SELECT {plain} FROM read_parquet(?, hive_partitioning=false)",
+            [_literal(path)],
+        )
         while True:
             part = rows.fetch_df_chunk(_n_vectors(len(kinds)))
             yield part
@@ -390,6 +399,8 @@ def _why(text: str) -> str:
         )
     if "unicode" in text.lower():
         return "not in UTF-8; save it in that encoding"
+    if "state machine" in text:
+        return "its lines end in different ways; save it with one kind of line end"
     if line:
         last = "it is too long" if "line size" in text else "a quote is not closed"
         return f"line {line[1]} cannot be read ({last}); mend that line"
