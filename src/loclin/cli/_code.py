@@ -39,11 +39,11 @@ def python_code(rows: Labelled, model: BaseEstimator, *, header: bool = True) ->
     for line in set(imports) - set(plain):
         _, module, _, name = line.split()
         named.setdefault(module, set()).add(name)
-    froms = [
+    named_imports = [
         f"from {module} import {', '.join(sorted(named[module]))}"
         for module in sorted(named)
     ]
-    lines = [*plain, *froms, "", *reading, f"model = {built}", "model.fit(X, y)"]
+    lines = [*plain, *named_imports, "", *reading, f"model = {built}", "model.fit(X, y)"]
     return "\n".join(lines)
 
 
