@@ -253,3 +253,13 @@ def test_a_process_that_is_ended_leaves_no_files(churned, tmp_path):
         process.terminate()
         assert process.wait(30) == 143
     assert [one.name for one in tmp_path.iterdir()] == ["big.csv"]
+
+
+def test_warnings_are_notes(churned, tmp_path):
+    path, file, _ = churned
+    table = pd.read_csv(path, dtype=str)
+    table.loc[:3, "visits"] = "1e400"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    result = run("explain", file, tmp_path / "t.csv", "--row", 1)
+    assert result.stderr.startswith("note: column 'visits': 1 of 1 values are no number")
+    assert result.stderr.count("\n") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
@@ -31,7 +32,13 @@ def say(text: str, *, error: bool = False) -> None:
 def told() -> Iterator[None]:
     """Say in one line what is wrong, and leave with the status that tells its kind."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter(
+                "once", UserWarning
+            )  # what the library says to its users
+            warnings.showwarning = _note
+            yield
         if sys.stdout is not None:
             sys.stdout.flush()
     except KeyboardInterrupt:
