@@ -34,10 +34,15 @@ def told() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            warnings.simplefilter(
-                "once", UserWarning
-            )  # what the library says to its users
-            warnings.showwarning = _note
+            warnings.simplefilter("always", UserWarning)  # what the library says to users
+            said: set[str] = set()
+
+            def note(message: Warning | str, *_: object) -> None:
+                if str(message) not in said:
+                    say(f"note: {one_line(str(message))}", error=True)
+                said.add(str(message))
+
+            warnings.showwarning = note  # type: ignore[assignment]
             yield
         if sys.stdout is not None:
             sys.stdout.flush()
