@@ -16,6 +16,14 @@ PAGES = [
     *(ROOT / "docs").glob("*.md"),
     *(ROOT / "docs/notes").glob("*.md"),
 ]
+# Pages for those who are new here.
+SHORT = [
+    ROOT / "README.md",
+    *(
+        ROOT / f"docs/{name}.md"
+        for name in ("index", "models", "results", "glossary", "faq", "from-svc", "from-boosting")
+    ),
+]
 
 
 def examples(path):
@@ -23,9 +31,54 @@ def examples(path):
 
 
 @pytest.mark.usefixtures("rule_alone")
-def test_the_readme_s_first_example_runs(capsys):
-    exec(examples("README.md")[0], {})
-    assert float(capsys.readouterr().out) > 0.9
+def test_the_readme_s_example_runs():
+    pytest.importorskip("pandas", reason="needs the extra [tables]")
+    (example,) = examples("README.md")
+    names = {}
+    exec(example, names)
+    rows = names["table"][400:403]
+    added = names["contributions"](names["model"], rows).sum(axis=1)
+    assert list(names["model"].classes_) == ["no", "yes"]
+    assert added.to_numpy() == pytest.approx(names["model"].decision_function(rows), abs=1e-9)
+    assert names["model"].score(names["table"][400:], names["churn"][400:]) > 0.8
+
+
+@pytest.mark.parametrize("page", ["index", "models", "faq", "from-svc", "from-boosting"])
+@pytest.mark.usefixtures("rule_alone")
+def test_the_examples_of_a_page_run(page, capsys):
+    pytest.importorskip("pandas", reason="needs the extra [tables]")
+    names = {}
+    for example in examples(f"docs/{page}.md"):
+        exec(example, names)
+    assert "False" not in capsys.readouterr().out
+
+
+def sentences(text):
+    """Sentences of a page in prose: without code, tables, headings and addresses."""
+    text = re.sub(r"```.*?```|:::.*?:::|<!--.*?-->", "\n\n", text, flags=re.S)
+    text = re.sub(r"!\[[^]]*\]\([^)]*\)", "", text)
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+    for block in re.split(r"\n\s*\n|\n(?=- )", text):
+        if not block.strip().startswith(("#", "|")):
+            yield from re.split(r"(?<=[.!?])[\"*)]*\s+(?=[A-Z`*\"(])", " ".join(block.split()))
+
+
+@pytest.mark.parametrize("page", SHORT, ids=lambda page: page.name)
+def test_sentences_are_short(page):
+    lengths = [len(sentence.split()) for sentence in sentences(page.read_text()) if sentence]
+    assert max(lengths) <= 32
+    assert sum(lengths) <= 18 * len(lengths)
+
+
+def test_the_readme_fits_in_one_screen_and_its_links_lead_somewhere():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 80
+    for link in re.findall(r"\]\(([^)]*)\)", text):
+        path, _, anchor = link.partition("#")
+        assert (ROOT / path).exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.*)", (ROOT / path).read_text(), re.M)
+            assert anchor in [re.sub(r"[^\w-]", "", h.lower().replace(" ", "-")) for h in headings]
 
 
 @pytest.mark.slow
