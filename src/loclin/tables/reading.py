@@ -29,7 +29,8 @@ PARQUET = (".parquet", ".pq")
 DELIMITERS = "\t;|,"
 LONGEST_ROW = 2_000_000  # characters, DuckDB's own limit
 PROBED = 20_000  # rows that must be equally wide to begin with; of wide tables fewer
-CELLS_AT_ONCE = 2**20
+CELLS_AT_ONCE, BYTES_AT_ONCE = 2**20, 2**27
+LOOKED_AT = 100  # rows, to tell how long the next ones are
 VECTOR = 2048  # rows, DuckDB's unit
 CELL_BYTES = 60  # of a short text in a DataFrame
 TEXT_COPIES = 4  # of a text, while it becomes a DataFrame's
@@ -138,9 +139,10 @@ def _csv_parts(path: str, header: bool, limit: float) -> Iterator[DataFrame]:
         delimiter, names = _dialect(database, Path(path), limit)
         rows = _csv_rows(database, path, delimiter, len(names))
         columns = _unique(names) if header else list(map(str, range(len(names))))
-        skipped = int(header)
-        while len(part := rows.fetch_df_chunk(_n_vectors(len(names)))):
+        skipped, n_vectors = int(header), 1
+        while len(part := rows.fetch_df_chunk(n_vectors)):
             part.columns = columns
+            n_vectors = _n_vectors(part)
             yield part.iloc[skipped:].reset_index(drop=True)
             skipped = 0
 
@@ -211,14 +213,14 @@ def _parquet_parts(path: str, limit: float, whole: bool) -> Iterator[DataFrame]:
                 "column, or drop it"
             )
         check_size(path, COLUMN_BYTES * len(kinds), limit, f"{len(kinds):,} columns take")
-        _check_texts(database, path, kinds, limit, whole)
+        longest = _check_texts(database, path, kinds, limit, whole)
         plain = ", ".join(_plain(name, kind) for name, kind in kinds.items())
         rows = database.execute(
             f"SELECT {plain} FROM read_parquet(?, hive_partitioning=false)",
             [_literal(path)],
         )
         while True:
-            part = rows.fetch_df_chunk(_n_vectors(len(kinds)))
+            part = rows.fetch_df_chunk(_n_vectors_of(len(kinds), longest))
             yield part
             if not len(part):
                 return
@@ -230,15 +232,18 @@ def _check_texts(
     kinds: Mapping[str, str],
     limit: float,
     whole: bool,
-) -> None:
-    """Raise where texts, which a file may list once, are too large when written out."""
+) -> float:
+    """Return the longest texts of a row, in bytes.
+
+    Raise where texts, which a file may list once, are too large when written out.
+    """
     lengths = [
         f"strlen({_quoted(name)}::VARCHAR)"
         for name, kind in kinds.items()
         if kind in ("VARCHAR", "BLOB")
     ]
     if not lengths:
-        return
+        return 0.0
     all_of_row = " + ".join(f"coalesce({length}, 0)" for length in lengths)
     total, longest = database.execute(
         f"SELECT coalesce(sum(n), 0), coalesce(max(n), 0) "
@@ -247,6 +252,7 @@ def _check_texts(
     ).fetchall()[0]
     size = TEXT_COPIES * (total if whole else min(total, longest * VECTOR))
     check_size(path, float(size), limit, "its texts take up to")
+    return float(longest)
 
 
 def _plain(name: str, kind: str) -> str:
@@ -289,8 +295,16 @@ def _database() -> DuckDBPyConnection:
     )
 
 
-def _n_vectors(n_columns: int) -> int:
-    return max(1, CELLS_AT_ONCE // (VECTOR * n_columns))
+def _n_vectors(part: DataFrame) -> int:
+    """Return how many of DuckDB's units to read next, by the first rows of the last part."""
+    some = part.iloc[:LOOKED_AT]
+    texts = sum(int(some[name].str.len().sum()) for name in some.columns)
+    return _n_vectors_of(part.shape[1], texts / max(len(some), 1))
+
+
+def _n_vectors_of(n_columns: int, row_bytes: float) -> int:
+    by_cells = CELLS_AT_ONCE // (VECTOR * n_columns)
+    return max(1, min(by_cells, int(BYTES_AT_ONCE / (VECTOR * max(row_bytes, 1.0)))))
 
 
 def _unique(names: list[str]) -> list[str]:
