@@ -76,6 +76,7 @@ def test_defaults_come_first_then_the_grid_without_repetition(fits):
     ]
     assert found.tried == 7
     assert found.drawn == {}, "a tie stays with the first"
+    assert tried[1:] != sorted(tried[1:], key=lambda d: (d["a"], d["b"])), "shuffled"
 
 
 def test_order_of_candidates_is_fixed_by_the_seed(fits):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from math import prod, sqrt
+from math import sqrt
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import ParameterSampler, StratifiedKFold
+from sklearn.model_selection import ParameterGrid, ParameterSampler, StratifiedKFold
 
 from loclin.cli._arrays import Matrix
 from loclin.cli._data import Data
@@ -189,13 +189,14 @@ def _fit_and_score(
 def _candidates(system: System, settings: Settings) -> Iterator[Mapping[str, Any]]:
     """Yield the first candidate, then parameters drawn at random."""
     yield system.start
-    lists = [len(values) for values in system.space.values() if isinstance(values, list)]
     count = settings.candidates - 1
-    # the sampler draws such a grid without replacement
-    if len(lists) == len(system.space):
-        count = min(count, prod(lists) if lists else 0)
-    if count > 0:
-        yield from ParameterSampler(system.space, count, random_state=settings.seed)
+    if not all(isinstance(values, list) for values in system.space.values()):
+        if count > 0:
+            yield from ParameterSampler(system.space, count, random_state=settings.seed)
+        return
+    grid = list(ParameterGrid(system.space)) if system.space else []
+    order = np.random.default_rng(settings.seed).permutation(len(grid))
+    yield from (grid[place] for place in order[:count])
 
 
 def _evaluate(
