@@ -45,8 +45,8 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path-like
-        Of the file, which is replaced as a whole or not at all. A fit needs one of its
-        own: not for the estimator of a search, whose fits would all write to it.
+        Path of the file, which is replaced as a whole or not at all. A fit needs one of
+        its own: not for the estimator of a search, whose fits would all write to it.
     every : int, default=1
         Iterations from one checkpoint to the next: what a kill loses at most.
     trusted : iterable of type, default=()

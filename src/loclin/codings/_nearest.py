@@ -119,9 +119,9 @@ class SoftAssignmentCoding(NearestCoding):
     Parameters
     ----------
     n_anchors : int, default=100
-        How many anchors (the paper's number).
+        Number of anchors (the paper's number).
     n_neighbors : int, default=8
-        How many of them count at a row (the paper's number).
+        Number of nearest anchors that count at a row (the paper's number).
     bandwidth : float or "auto", default="auto"
         The beta of equation 2, above 0: the larger, the more the nearest anchor counts.
         "auto" takes 1 / (median squared distance of the training rows to their k-th
@@ -192,9 +192,9 @@ class InverseDistanceCoding(NearestCoding):
     Parameters
     ----------
     n_anchors : int, default=100
-        How many anchors (the paper's number).
+        Number of anchors (the paper's number).
     n_neighbors : int, default=8
-        How many of them count at a row (the paper's number).
+        Number of nearest anchors that count at a row (the paper's number).
     anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
             (n_anchors, n_features), default="kmeans"
         Where the anchors come from; given ones are used as they are.
@@ -244,9 +244,9 @@ class LLCCoding(NearestCoding):
     Parameters
     ----------
     n_anchors : int, default=512
-        How many anchors; least squares want many. Memory grows with its square.
+        Number of anchors; least squares need many. Memory grows with its square.
     n_neighbors : int, default=5
-        How many of them rebuild a row (the paper's number).
+        Number of nearest anchors that rebuild a row (the paper's number).
     regularization : float, default=1e-4
         Above 0, as a part of the trace of C (the authors' number): the larger, the more
         equal the weights.

@@ -41,9 +41,9 @@ class OrthogonalCoding(Coding):
     Parameters
     ----------
     n_planes : int, "auto" or None, default=None
-        How many vectors; None for as many as the rank of X, "auto" for these but at
-        most 40. Fewer are faster (published figures are with 90 on MNIST, 80 on USPS,
-        16 on LETTER).
+        Number of vectors; None takes as many as the rank of X, "auto" these but at most
+        40. Fewer are faster (published figures are with 90 on MNIST, 80 on USPS, 16 on
+        LETTER).
     per_class : bool, default=False
         Learn one set of planes on the rows of each class (C-OCC), `n_planes` of each or
         as many as its rank; the codes stand side by side, class by class, each normalised
