@@ -236,10 +236,11 @@ class LLCCoding(NearestCoding):
     """Approximated locality-constrained linear coding:
     a row rebuilt from its k nearest anchors.
 
-    The weights minimise ``||x - sum_j w_j v_j||^2`` subject to ``sum_j w_j = 1`` over the
-    k nearest anchors, with ``regularization * trace(C)`` added to the diagonal of
-    ``C = (V_k - 1 x')(V_k - 1 x')'``: solve ``C w = 1``, divide by the sum (section 3 of
-    Locality-constrained linear coding, Wang et al., 2010). Weights may be negative.
+    The weights minimise ``||x - sum_j w_j v_j||^2`` subject to ``sum_j w_j = 1`` over
+    the k nearest anchors, with ``regularization * trace(C)`` added to the diagonal of
+    ``C = (V_k - 1 x')(V_k - 1 x')'``. So solve ``C w = 1``, and divide by the sum
+    (section 3 of Locality-constrained linear coding, Wang et al., 2010). Weights may be
+    negative.
 
     Parameters
     ----------

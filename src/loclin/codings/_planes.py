@@ -28,10 +28,11 @@ _MOST_PLANES = 40  # planes, where their number is ours
 class OrthogonalCoding(Coding):
     """Orthogonal coordinate coding (OCC): coordinates on the leading singular vectors.
 
-    ``code~_j(x) = v_j . x / sigma_j`` with v_j and sigma_j the right singular vectors and
-    values of the training rows, not centred; then divided by the sum of magnitudes
-    (section 2.3 of Learning anchor planes for classification, Zhang et al., 2011). Codes
-    are signed; the magnitudes of a row sum to one. A row of zeros has a code of zeros.
+    ``code~_j(x) = v_j . x / sigma_j`` with v_j and sigma_j the right singular vectors
+    and values of the training rows, not centred. Then codes are divided by the sum of
+    magnitudes (section 2.3 of Learning anchor planes for classification, Zhang et al.,
+    2011). Codes are signed; the magnitudes of a row sum to one. A row of zeros has a
+    code of zeros.
 
     With ``OrthogonalCoding(whiten=False, norm="l2")`` codes are the row's projection on
     the space of the planes, at unit length; their products with each other know no

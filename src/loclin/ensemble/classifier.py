@@ -104,10 +104,10 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
         rows, of 200 features at most, ``L3MClassifier(solver="online")`` takes its
         place, which may be nearly linear. A kind that does not help gets no share, and
         its members are not kept. ML3 and SAPL are alone with more than 2,000 features,
-        where planes fit long, and where all kinds count the same: on a stream, and
-        where most rows are of classes with fewer rows than there are folds. ML3 is
-        alone where the models of SAPL would have 500 times as many numbers as the rows,
-        and 2^24 at least.
+        where planes take long to fit. They are alone, too, where all kinds count the
+        same: on a stream, and if most rows are of classes with fewer rows than there
+        are folds. ML3 is alone where the models of SAPL would have 500 times as many
+        numbers as the rows, and 2^24 at least.
     n_folds : int, default=5
         Maximum number of members of each kind. Error falls with it, less and less, and
         time rises.

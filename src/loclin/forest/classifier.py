@@ -18,9 +18,9 @@ class ForestClassifier(LocallyLinearClassifier):
 
     What matters most is `n_trees`, `min_samples_leaf` and `max_features`. A row's score
     is the sum, over trees, of the class shares among the training rows in its leaf: the
-    code is 1 for each tree's leaf, and its model a constant. `local_model` says so: its
-    slopes are zeros. It is for `LocallyLinearEnsemble`, where it adds thresholds of
-    features, which linear models lack. Alone it is scikit-learn's forest with a
+    code is 1 for each tree's leaf, and its model a constant. So the slopes of
+    `local_model` are zeros. It is for `LocallyLinearEnsemble`, where it adds thresholds
+    of features, which linear models lack. Alone it is scikit-learn's forest with a
     temperature.
 
     Parameters

@@ -47,9 +47,9 @@ class LDKLClassifier(LocallyLinearClassifier):
         1,000 rows are a pass.
     tree_lr : float, default=3.0
         First step of a gate or feature, at least 0, over the root of the rows' mean
-        squared norm; later ones are ``1 / sqrt(sum of its squared gradients)`` (AdaGrad).
-        0 leaves the tree as it starts: its nodes halve the rows along the difference of
-        two of them.
+        squared norm. Later ones are ``1 / sqrt(sum of its squared gradients)``
+        (AdaGrad). With 0 the tree stays as it starts: its nodes halve the rows along
+        the difference of two of them.
     tree_penalty : float, default=1.0
         L2 strength of gates and features, at least 0, over that of the models.
     loss : {"hinge", "squared_hinge", "logistic"} or Loss, default="hinge"

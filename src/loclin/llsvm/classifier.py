@@ -40,10 +40,10 @@ class LLSVMClassifier(LocallyLinearClassifier):
         What computes the codes, which are the gating weights: a transformer of
         `loclin.codings`, or any other. It is cloned and fitted (to use a fitted one as
         it is, wrap it in ``sklearn.frozen.FrozenEstimator``). None takes
-        ``SoftAssignmentCoding``: 100 anchors by k-means (n_samples / 10 if that is
-        less; in very wide models as many as 2^27 numbers allow, at least 8), 8 of them
-        at a row. With ``OrthogonalCoding(per_class=True)`` every class has its own
-        codes.
+        ``SoftAssignmentCoding`` with 100 anchors by k-means, 8 of them at a row. There
+        are n_samples / 10 anchors if that is less; in very wide models as many as 2^27
+        numbers allow, at least 8. With ``OrthogonalCoding(per_class=True)`` every class
+        has its own codes.
     solver : {"sgd", "dual_cd"}, default="sgd"
         Stochastic gradient descent (PEG-LLSVM), which can learn from streams; or dual
         coordinate descent (LIB-LLSVM), which stops at a duality gap. Both minimise the

@@ -43,19 +43,19 @@ class LMKLClassifier(LocallyLinearClassifier):
         Number of linear models for each class, and of gates. None takes 20, or a tenth
         of the rows if that is less.
     solver : {"sgd", "alternating"}, default="sgd"
-        "alternating" solves the SVMs with the gates at rest to a duality gap, by dual
-        coordinate descent on the locally combined kernel, and then steps along the
-        gradient by the gates: an iteration is one SVM, so it is for some thousands of
-        rows. Only "sgd" learns from streams.
+        "alternating" keeps the gates and solves the SVMs to a duality gap, by dual
+        coordinate descent on the locally combined kernel. Then it takes a step along
+        the gradient by the gates. An iteration solves one SVM, so it is for some
+        thousands of rows. Only "sgd" learns from streams.
     bias : {"local", "global"}, default="local"
         Whether there is an intercept for each model or, as the paper has it, one for each
         class. Either is penalised like a weight.
     gate_lr : float, default=1.0
-        Length of the first step of the gates, at least 0, over the root of the rows' mean
-        squared norm. With "sgd" it is that of each gate, and later ones are
+        Length of the first step of the gates, at least 0, over the root of the rows'
+        mean squared norm. With "sgd" it is that of each gate, and later ones are
         ``1 / sqrt(sum of its squared gradients)`` (AdaGrad). With "alternating" it is
-        that of all gates, and later ones are half as long where the risk does not fall,
-        else longer. 0 leaves the gates as they start: soft assignment to centres of
+        that of all gates; later ones are half as long where the risk does not fall,
+        else longer. With 0 the gates stay as they start: soft assignment to centres of
         k-means.
     loss : {"hinge", "squared_hinge", "logistic"} or Loss, default="hinge"
         The loss, as a function of the margin. "alternating" takes no "logistic".

@@ -44,18 +44,18 @@ class ML3Classifier(LocallyLinearClassifier):
         a class has on average, at least one. On a stream, whose rows are not known,
         None means 16.
     p : float, default=1.5
-        Exponent in [1, inf] of the ball that the codes live in. 1 lets the best model act
-        alone, inf adds up all positive ones. 1.5 is the paper's, for all its data; at
-        4/3, 1.5, 2 and inf no power has to be computed.
+        Exponent in [1, inf] of the ball that the codes live in. With 1 the best model
+        acts alone; with inf all positive ones are added up. The paper has 1.5 for all
+        its data. At 4/3, 1.5, 2 and inf no power has to be computed.
     init : {"random", "kmeans"} or coding, default="random"
-        Codes (gating weights) of the starting pass: drawn at random on the unit sphere
-        of the p-norm, one for a sample and all classes; one-hot by the clusters of
-        k-means; or the positive part of those of a transformer of `loclin.codings` with
-        `n_models` anchors, scaled onto the sphere.
+        Codes (gating weights) of the starting pass. "random" draws them on the unit
+        sphere of the p-norm, one for a sample and all classes. "kmeans" is one-hot by
+        the clusters of k-means. A transformer of `loclin.codings` with `n_models`
+        anchors gives the positive part of its codes, scaled onto the sphere.
     s0 : float, default=1.0
         What each iteration adds to the step counter, in passes: iteration k begins at
-        ``s0 * k * n_samples``. 1 goes on counting; the paper's 2 lets steps fall twice
-        as fast.
+        ``s0 * k * n_samples``. With 1 it goes on counting; the paper's 2 lets steps
+        fall twice as fast.
     revive : bool, default=True
         Give a sample whose true class has no positive response to that class's strongest
         model. Its maximising code is zero and could never pull the class back: without
@@ -102,10 +102,10 @@ class ML3Classifier(LocallyLinearClassifier):
         Iterations in a row without a gain of `tol`, after which a fit ends. In rounds it
         is twice as many, as the objective of rounds is a mean over some, and late.
     batch_size : int or "auto", default="auto"
-        Rows that are scored by one matrix product before any of them updates the models.
-        "auto" is 64, or n_samples / 100 if that is less. 1 is the paper's algorithm to
-        the letter; more reach the same errors, several times faster, as long as a pass
-        has a hundred batches or so.
+        Rows that are scored by one matrix product before any of them updates the
+        models. "auto" is 64, or n_samples / 100 if that is less. With 1 it is the
+        paper's algorithm to the letter. More rows reach the same errors, several times
+        faster, as long as a pass has a hundred batches or so.
     average : int, default=5
         Number of iterations, after `tol` is reached, whose models are averaged; 0 keeps
         the last model alone. The paper averages one.

@@ -38,10 +38,10 @@ class SAPLClassifier(LocallyLinearClassifier):
         Number of anchors. None takes the paper's 100, or n_samples / 10 if that is
         less. With more than 250,000 rows it takes n_samples / 2,500, up to 400. A
         stream goes by its first rows. Models of more than 2^27 numbers get fewer
-        anchors, at least 8. "auto" begins with a few, splits those whose regions carry
-        most loss and drops those that code nothing, until the risk of held-out rows
-        (`validation_fraction`) stops falling; the fit starts afresh with the number
-        found.
+        anchors, at least 8. "auto" begins with a few. It splits those whose regions
+        carry most loss, and drops those that have no weight anywhere, until the risk of
+        held-out rows (`validation_fraction`) stops falling. Then the fit starts afresh
+        with the number found.
     n_neighbors : int, default=8
         Number of nearest anchors that count at a row (the paper's number).
     bandwidth : float, "auto" or "learned", default="auto"

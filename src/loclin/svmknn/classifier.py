@@ -67,9 +67,9 @@ _DISTANCES = {"euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev", "m
 class SVMKNNClassifier(Scored, BaseEstimator):
     """Take this to predict without training, from the rows nearest to each: SVM-KNN.
 
-    What matters most is `n_neighbors`, `alpha` and `metric`. `fit` keeps the rows. For a
-    row x the k nearest of them are found; if all have one label, that is the answer, else
-    a linear SVM is solved on them, one class against the rest,
+    What matters most is `n_neighbors`, `alpha` and `metric`. `fit` keeps the rows. For
+    a row x the k nearest of them are found. If all have one label, that is the answer.
+    Else a linear SVM is solved on them, one class against the rest,
 
         alpha/2 ||w||^2 + sum_i w_i hinge(y_i (w . x_i + b)) / sum_i w_i    (over the k neighbours)
 

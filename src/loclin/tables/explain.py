@@ -23,9 +23,9 @@ _LINEAR = MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler, SelectorMixi
 def contributions(model: Pipeline, X: Any, *, reference: Any = None) -> DataFrame:
     """Explain scores in the table's own columns.
 
-    A row's score is that of a reference at the row's own linear model, in the column "reference",
-    plus what each column adds for being other than in the reference. A forest's score is in the
-    reference alone, because its local models are constants.
+    A row's score is a sum. The column "reference" is the score of a reference by the row's own
+    linear model; the others are what each column adds because it differs from the reference. A
+    forest's score is in the reference alone, because its local models are constants.
 
     Parameters
     ----------

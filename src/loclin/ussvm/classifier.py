@@ -56,19 +56,19 @@ class USSVMClassifier(
     Parameters
     ----------
     n_atoms : int, default=None
-        Number of atoms in the dictionary. None takes twice the number of scorers, at
-        least 10 and at most 100 or, if that is more, n_features: a step over codes
-        costs the square of it. With as many atoms as classes the best dictionary is
-        that of the classes' own SVMs; fewer have to be shared.
+        Number of atoms in the dictionary. None takes twice the number of scores, at
+        least 10, and at most the larger of 100 and n_features. A step over codes costs
+        the square of it. With as many atoms as classes the best dictionary is that of
+        the classes' own SVMs; fewer have to be shared.
     alpha : float, default=0.0
         Strength of ``||D z||^2 / 2``. The default is 0: the terms it brings are not
         computed, and the penalty on z alone bounds the weights.
     beta : float, "auto" or "scale", default="auto"
         Strength of the penalty on the codes. "scale" is 0.02 times the root mean square
-        of ``D' x`` over the square root of n_samples; "auto" multiplies it, on 50 to
-        50,000 rows of one label each, by 1/4, 1, 4, 16 or 64, whichever has the lowest
-        log loss on rows held out of short fits. With a `dictionary` and on a stream
-        both are the same. The value used is `beta_`.
+        of ``D' x`` over the square root of n_samples. "auto" multiplies it by 1/4, 1,
+        4, 16 or 64, on 50 to 50,000 rows of one label each. It takes the factor of
+        lowest log loss on rows held out of short fits. With a `dictionary` and on a
+        stream both are the same. The value used is `beta_`.
     l1_ratio : float, default=1.0
         The r of the elastic net: 1 is the l1 norm, 0 the squared l2 norm (without a 1/2).
         Below 1 the model is US-SVM-E.
@@ -76,9 +76,9 @@ class USSVMClassifier(
         Keep codes from being negative: US-SVM-N and, with ``l1_ratio < 1``, -NE.
     n_nonzero : int, default=None
         Maximum number of nonzeros in a code. `beta` is doubled until at most twice as
-        many are left; then the largest are kept, and fitted again as an SVM in the span
-        of their atoms: problem 3 with ``beta=0``, and with `alpha` or, if that is 0,
-        with 0.05 times the mean squared norm of the kept part of ``D' x`` over
+        many are left. Then the largest are kept, and fitted again as an SVM in the span
+        of their atoms: problem 3 with ``beta=0`` and `alpha`. If `alpha` is 0, the
+        strength is 0.05 times the mean squared norm of the kept part of ``D' x`` over
         n_samples.
     positive_weight : float, default=1.0
         Factor on the hinge of a row for the row's own class. More than 1 helps where
