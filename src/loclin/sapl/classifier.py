@@ -39,7 +39,7 @@ class SAPLClassifier(LocallyLinearClassifier):
         less. With more than 250,000 rows it takes n_samples / 2,500, up to 400. A
         stream goes by its first rows. Models of more than 2^27 numbers get fewer
         anchors, at least 8. "auto" begins with a few. It splits those whose regions
-        carry most loss, and drops those that have no weight anywhere, until the risk of
+        carry most loss, and drops those with hardly any weight, until the risk of
         held-out rows (`validation_fraction`) stops falling. Then the fit starts afresh
         with the number found.
     n_neighbors : int, default=8
