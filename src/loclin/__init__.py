@@ -1,7 +1,8 @@
 """Locally linear classifiers with a scikit-learn interface.
 
-Every model here scores a class as a sum of linear models weighted by a code of the
-sample: ``score_y(x) = sum_j code_yj(x) * (w_yj . x + b_yj) + b_y``.
+Every model here scores a class as a weighted sum of linear models. The weights differ from
+sample to sample; they are called gating weights, or the code of the sample:
+``score_y(x) = sum_j code_yj(x) * (w_yj . x + b_yj) + b_y``.
 
 Names are imported when they are first used: ``loclin --help`` must not wait for all models.
 """

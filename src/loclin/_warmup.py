@@ -32,9 +32,9 @@ def warmup(
         Unfitted classifiers of this package; not changed. None stands for all, with
         default settings, and so for the kinds of `LocallyLinearEnsemble`.
     dtype : {float64, float32}, default=float64
-        Of the features to come.
+        Type of the features to come.
     layouts : tuple of {"dense", "sparse"}, default=("dense",)
-        Of the features to come.
+        Layouts of the features to come.
 
     Raises
     ------

@@ -82,7 +82,7 @@ def make_anchors(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Training rows.
     n_anchors : int, default=100
-        How many; the papers' number. Not used where `how` is an array.
+        Number of anchors: the papers' number. Not used where `how` is an array.
     how : {"kmeans", "kmeans_per_class", "random"} or array-like of shape (n_anchors, n_features), \
             default="kmeans"
         Centres of k-means over all rows or over those of each class, distinct rows at
@@ -95,8 +95,8 @@ def make_anchors(
     Returns
     -------
     anchors : ndarray of shape (n_anchors, n_features)
-        Dense, float32 if X is, else float64. Fewer than asked for, with one warning that
-        says the number, where X has fewer distinct rows.
+        Dense, float32 if X is, else float64. Fewer than `n_anchors`, with one warning
+        that says the number, where X has fewer distinct rows.
 
     Raises
     ------
@@ -230,7 +230,7 @@ def nearest_anchors(
     anchors : array-like of shape (n_anchors, n_features)
         Anchors.
     k : int
-        How many, at most n_anchors.
+        Number of nearest anchors, at most n_anchors.
 
     Returns
     -------
@@ -285,7 +285,7 @@ def anchor_planes(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Training rows.
     n_planes : int or None, default=None
-        At most how many; None for rank(X).
+        Maximum number of planes; None for rank(X).
     random_state : int, RandomState instance or None, default=None
         Start of the iterations for a large sparse X (both sides above 3000).
 

@@ -30,14 +30,14 @@ class Checkpoint:
 
     ``loclin.io.load(path).fit(X, y)``, with the same rows, does the iterations that are
     left: `max_iter`, `tol` and `average` count those before, and `objective_` has them
-    all. `ML3Classifier`, `LLSVMClassifier` by "sgd" and `L3MClassifier` by "refined" and
-    "online" end where they would have without the kill, unless it came in the last
-    `average` iterations: the average is begun anew from the mean so far. The others go on
-    from their models, steps and dual variables, but draw the order of the rows anew
-    (`SAPLClassifier`, ``solver="dual_cd"``) or begin the average of the atoms anew
-    (`USSVMClassifier`); ``L3MClassifier(solver="convex")`` begins again. Callbacks are
-    not in the file: set them again. Once the fit is over, the file holds the fitted
-    model.
+    all. `ML3Classifier`, `LLSVMClassifier` by "sgd" and `L3MClassifier` by "refined"
+    and "online" end where they would have without the kill. Only if it came in the last
+    `average` iterations, the average is begun anew from the mean so far. The others go
+    on from their models, steps and dual variables. `SAPLClassifier` and
+    ``solver="dual_cd"`` draw the order of the rows anew, and `USSVMClassifier` begins
+    the average of the atoms anew. ``L3MClassifier(solver="convex")`` begins again.
+    Callbacks are not in the file: set them again. Once the fit is over, the file holds
+    the fitted model.
 
     In a stream there is nothing to call back: save the model every few calls of
     `partial_fit` with `loclin.io.save`; its `t_` tells how many rows it has seen.
@@ -45,8 +45,8 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path-like
-        Of the file, which is replaced as a whole or not at all. A fit needs one of its
-        own: not for the estimator of a search, whose fits would all write to it.
+        Path of the file, which is replaced as a whole or not at all. A fit needs one of
+        its own: not for the estimator of a search, whose fits would all write to it.
     every : int, default=1
         Iterations from one checkpoint to the next: what a kill loses at most.
     trusted : iterable of type, default=()

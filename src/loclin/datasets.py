@@ -418,8 +418,8 @@ def make_sine(
 
     SAPL's synthetic problem (section 4.1: 1,000 points a signal). The paper prints
     neither length nor noise; one and a half periods bend often enough for its four
-    anchors. The best classifier, the sign of ``X[:, 1] - sin(X[:, 0])``, errs on 0.6 % at
-    the defaults, a linear one on 29 %.
+    anchors. The best classifier, the sign of ``X[:, 1] - sin(X[:, 0])``, has 0.6 %
+    error at the defaults, a linear one 29 %.
 
     Parameters
     ----------

@@ -123,7 +123,9 @@ def compare(
     ] = 5,
     candidates: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="The most candidates to try for a model."),
+        typer.Option(
+            metavar="N", min=1, help="Maximum number of candidates to try for a model."
+        ),
     ] = 60,
     seed: Seed = 0,
     jobs: Annotated[

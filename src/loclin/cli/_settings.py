@@ -32,7 +32,7 @@ class Settings:
     budget : float
         Seconds of tuning for each system.
     folds, candidates : int
-        Folds of the cross-validation, and the most candidates it tries.
+        Folds of the cross-validation, and the maximum number of candidates that it tries.
     seed : int
         Seed of splits, candidates and classifiers.
     jobs : int

@@ -44,17 +44,19 @@ class LocalCoordinateCoding(AnchorCoding):
     Parameters
     ----------
     n_anchors : int, default=512
-        How many anchors (the number of published figures). Memory grows with its square.
+        Number of anchors (that of published figures). Memory grows with its square.
     locality : float, default=0.1
-        The mu of equation 7, at least 1e-6: the smaller, the more anchors count, and from
-        farther away. It has no unit, so it need not follow the scale of X. On MNIST with
-        512 anchors 0.3, 0.1, 0.03 and 0.01 give a row 3, 5 to 7, 25 and 60 nonzeros; a
-        linear SVM on the codes errs least at 0.1 (cross-validation, 5,000 training rows).
-        Time grows with the cube of the nonzeros.
+        The mu of equation 7, at least 1e-6: the smaller, the more anchors count, and
+        from farther away. It has no unit, so it need not follow the scale of X. On
+        MNIST with 512 anchors 0.3, 0.1, 0.03 and 0.01 give a row 3, 5 to 7, 25 and 60
+        nonzeros; a linear SVM on the codes has its lowest error at 0.1
+        (cross-validation, 5,000 training rows). Time grows with the cube of the
+        nonzeros.
     shrinkage : float, default=1e-8
         The lambda of equation 7, at least 0. It is not needed for a solution, and it
-        draws anchors to the origin, which need not mean anything: the default is so small
-        that only anchors with less than a millionth of the weights feel it.
+        draws anchors to the origin, which need not mean anything. The default is so
+        small that it matters only for anchors with less than a millionth of the
+        weights.
     max_iter : int, default=10
         Alternations. 0 takes the anchors as they start.
     tol : float, default=1e-3

@@ -119,9 +119,9 @@ class SoftAssignmentCoding(NearestCoding):
     Parameters
     ----------
     n_anchors : int, default=100
-        How many anchors (the paper's number).
+        Number of anchors (the paper's number).
     n_neighbors : int, default=8
-        How many of them count at a row (the paper's number).
+        Number of nearest anchors that count at a row (the paper's number).
     bandwidth : float or "auto", default="auto"
         The beta of equation 2, above 0: the larger, the more the nearest anchor counts.
         "auto" takes 1 / (median squared distance of the training rows to their k-th
@@ -192,9 +192,9 @@ class InverseDistanceCoding(NearestCoding):
     Parameters
     ----------
     n_anchors : int, default=100
-        How many anchors (the paper's number).
+        Number of anchors (the paper's number).
     n_neighbors : int, default=8
-        How many of them count at a row (the paper's number).
+        Number of nearest anchors that count at a row (the paper's number).
     anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
             (n_anchors, n_features), default="kmeans"
         Where the anchors come from; given ones are used as they are.
@@ -236,17 +236,18 @@ class LLCCoding(NearestCoding):
     """Approximated locality-constrained linear coding:
     a row rebuilt from its k nearest anchors.
 
-    The weights minimise ``||x - sum_j w_j v_j||^2`` subject to ``sum_j w_j = 1`` over the
-    k nearest anchors, with ``regularization * trace(C)`` added to the diagonal of
-    ``C = (V_k - 1 x')(V_k - 1 x')'``: solve ``C w = 1``, divide by the sum (section 3 of
-    Locality-constrained linear coding, Wang et al., 2010). Weights may be negative.
+    The weights minimise ``||x - sum_j w_j v_j||^2`` subject to ``sum_j w_j = 1`` over
+    the k nearest anchors, with ``regularization * trace(C)`` added to the diagonal of
+    ``C = (V_k - 1 x')(V_k - 1 x')'``. So solve ``C w = 1``, and divide by the sum
+    (section 3 of Locality-constrained linear coding, Wang et al., 2010). Weights may be
+    negative.
 
     Parameters
     ----------
     n_anchors : int, default=512
-        How many anchors; least squares want many. Memory grows with its square.
+        Number of anchors; least squares need many. Memory grows with its square.
     n_neighbors : int, default=5
-        How many of them rebuild a row (the paper's number).
+        Number of nearest anchors that rebuild a row (the paper's number).
     regularization : float, default=1e-4
         Above 0, as a part of the trace of C (the authors' number): the larger, the more
         equal the weights.

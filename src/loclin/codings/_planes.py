@@ -28,10 +28,11 @@ _MOST_PLANES = 40  # planes, where their number is ours
 class OrthogonalCoding(Coding):
     """Orthogonal coordinate coding (OCC): coordinates on the leading singular vectors.
 
-    ``code~_j(x) = v_j . x / sigma_j`` with v_j and sigma_j the right singular vectors and
-    values of the training rows, not centred; then divided by the sum of magnitudes
-    (section 2.3 of Learning anchor planes for classification, Zhang et al., 2011). Codes
-    are signed; the magnitudes of a row sum to one. A row of zeros has a code of zeros.
+    ``code~_j(x) = v_j . x / sigma_j`` with v_j and sigma_j the right singular vectors
+    and values of the training rows, not centred. Then codes are divided by the sum of
+    magnitudes (section 2.3 of Learning anchor planes for classification, Zhang et al.,
+    2011). Codes are signed; the magnitudes of a row sum to one. A row of zeros has a
+    code of zeros.
 
     With ``OrthogonalCoding(whiten=False, norm="l2")`` codes are the row's projection on
     the space of the planes, at unit length; their products with each other know no
@@ -41,9 +42,9 @@ class OrthogonalCoding(Coding):
     Parameters
     ----------
     n_planes : int, "auto" or None, default=None
-        How many vectors; None for as many as the rank of X, "auto" for these but at
-        most 40. Fewer are faster (published figures are with 90 on MNIST, 80 on USPS,
-        16 on LETTER).
+        Number of vectors; None takes as many as the rank of X, "auto" these but at most
+        40. Fewer are faster (published figures are with 90 on MNIST, 80 on USPS, 16 on
+        LETTER).
     per_class : bool, default=False
         Learn one set of planes on the rows of each class (C-OCC), `n_planes` of each or
         as many as its rank; the codes stand side by side, class by class, each normalised

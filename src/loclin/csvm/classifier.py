@@ -21,7 +21,7 @@ from loclin.fitting.base import LocallyLinearClassifier
 
 class CSVMClassifier(LocallyLinearClassifier):
     """Take this for one linear model in each cluster,
-    k-means' or your own, in seconds: CSVM.
+    by k-means or your own, in seconds: CSVM.
 
     What matters most is `n_clusters`, `alpha` and `global_penalty`. Rows are clustered by
     k-means, and the model of a row's cluster alone scores it,
@@ -43,7 +43,7 @@ class CSVMClassifier(LocallyLinearClassifier):
     Parameters
     ----------
     n_clusters : int or None, default=None
-        How many clusters; fewer, with a warning, where there are fewer distinct rows.
+        Number of clusters; fewer, with a warning, where there are fewer distinct rows.
         None takes 64, or n_samples / 30 if that is less. Not used where `centers` are
         given.
     global_penalty : float, default=0.5
@@ -54,28 +54,28 @@ class CSVMClassifier(LocallyLinearClassifier):
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         One class against the rest, or competing classes. Classes compete by the hinge.
     loss : {"hinge", "squared_hinge"} or Loss, default="hinge"
-        Loss of the margin.
+        The loss, as a function of the margin.
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
         50,000 rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest
         log loss on rows held out. "scale" is 0.05 times the mean squared norm of the long
         vectors, over n_samples.
     pieces : int, "auto" or None, default="auto"
-        Most columns beside each feature that rise from 0 to 1 between two of its
-        quantiles, so that models can bend along single features. "auto" takes 8 where
-        they lower the log loss of held-out rows, None takes none. `local_model` stays
-        exact; docs/parameters.md has the rest.
+        Maximum number of further columns for each feature. They rise from 0 to 1
+        between two of its quantiles, so that models can bend along single features.
+        "auto" takes 8 if they lower the log loss of held-out rows; None takes none.
+        `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as
         `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
         the features as given.
     max_iter : int, default=1000
-        Most iterations: a fit that needs more warns. An iteration is a pass over the
-        rows.
+        Maximum number of iterations; a fit that needs more warns. An iteration is a
+        pass over the rows.
     tol : float, default=1e-2
         A fit ends when the duality gap of every score's problem is at most this part of
-        its objective. The default is higher, 1e-2: 1e-3 takes three times the passes, and
-        errs alike.
+        its objective. The default is higher, 1e-2: 1e-3 takes three times the passes,
+        with similar errors.
     n_iter_no_change : int, default=5
         Iterations in a row without a gain of `tol`, after which a fit ends. Only with
         `early_stopping`.
@@ -87,9 +87,9 @@ class CSVMClassifier(LocallyLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
-        the short fits that choose parameters and the temperature, and the classes'
-        problems.
+        Number of tasks done at once, in threads; -1 takes as many as there are
+        processors. Tasks are the short fits that choose parameters and the temperature,
+        and the classes' problems.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves the short fits for it, as
         in a search by accuracy, and leaves no `predict_proba`.
@@ -106,8 +106,8 @@ class CSVMClassifier(LocallyLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     local_coef_ : ndarray of shape (s, n_clusters, n_features)
-        The w_l; s scorers: n_classes, but 1 for two classes one against the rest. The
-        model of a cluster without rows is the global one.
+        The w_l. s is the number of scores: n_classes, but 1 for two classes one against
+        the rest. The model of a cluster without rows is the global one.
     local_intercept_ : ndarray of shape (s, n_clusters)
     global_coef_, global_intercept_ : ndarray of shape (s, n_features) and (s,)
         The model that the others are pulled to. It scores no row.
@@ -115,11 +115,11 @@ class CSVMClassifier(LocallyLinearClassifier):
         Zeros.
     alpha_ : float
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out
-        tell it.
+        Scores are divided by it; their softmax is `predict_proba`. It is chosen on
+        held-out rows.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
-        held out.
+        Share of probability that is divided equally among the classes: 1 / (n + 2),
+        where n rows were held out.
     dual_gap_ : ndarray of shape (n_scorers,)
         After `fit`: duality gap of each score's problem (of the one problem of competing
         classes), in units of the objective.

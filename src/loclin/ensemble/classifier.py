@@ -79,7 +79,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
     What matters most is `estimators`, `n_folds` and, with many folds, `early_stopping`.
     Each kind of classifier is fitted `n_folds` times, each time without one fold of the
     rows and with a seed of its own. The folds left out tell how much each kind counts
-    (forward selection with replacement, Caruana et al. 2004, of the least log loss) and
+    (forward selection with replacement, Caruana et al. 2004, by lowest log loss) and
     the temperature of the probabilities. The score is
 
         score_y(x) = sum_k share_k / unit_k * (mean over the folds of the kind's score_y(x)),
@@ -94,21 +94,23 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
     Parameters
     ----------
     estimators : list of classifiers or None, default=None
-        Kinds, unfitted classifiers of this package for one label a row; not changed. None
-        stands for ``ML3Classifier()``, ``SAPLClassifier()`` and two of
+        Kinds, unfitted classifiers of this package for one label a row; not changed.
+        None stands for ``ML3Classifier()``, ``SAPLClassifier()`` and two of
         ``LLSVMClassifier(coding, bias="both", metric=None)`` with planes:
         ``OrthogonalCoding("auto", whiten=False, norm="l2")`` of all rows, frozen, whose
-        scores are quadratic over the length of the row; and ``OrthogonalCoding("auto")``,
-        the paper's codes. To these comes ``ForestClassifier(40)`` where 1,000 dense rows
-        or more tell what boxes are worth. With fewer rows, of 200 features at most, it is
-        ``L3MClassifier(solver="online")``, which may be nearly linear. A kind that does
-        not help gets no share, and its members are not kept. ML3 and SAPL are alone with
-        more than 2,000 features, where planes fit long, and where all kinds count the
-        same: on a stream, and where most rows are of classes with fewer rows than there
+        scores are quadratic over the length of the row; and
+        ``OrthogonalCoding("auto")``, the paper's codes. With 1,000 dense rows or more
+        there is also ``ForestClassifier(40)``, unless classes are very many. With fewer
+        rows, of 200 features at most, ``L3MClassifier(solver="online")`` takes its
+        place, which may be nearly linear. A kind that does not help gets no share, and
+        its members are not kept. ML3 and SAPL are alone with more than 2,000 features,
+        where planes take long to fit. They are alone, too, where all kinds count the
+        same: on a stream, and if most rows are of classes with fewer rows than there
         are folds. ML3 is alone where the models of SAPL would have 500 times as many
         numbers as the rows, and 2^24 at least.
     n_folds : int, default=5
-        Members of each kind, at most. Error falls with it, less and less, and time rises.
+        Maximum number of members of each kind. Error falls with it, less and less, and
+        time rises.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as
         `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
@@ -130,8 +132,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
     validation_fraction : float, default=0.1
         Part of the rows that `early_stopping` holds out.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
-        members; with `early_stopping`, one of each kind at most.
+        Number of tasks done at once, in threads; -1 takes as many as there are
+        processors. Tasks are members; with `early_stopping`, one of each kind at most.
     random_state : int, RandomState instance or None, default=None
         Seed of all that is drawn at random; a number makes fits repeatable. Members that
         have none get one from it.
@@ -151,9 +153,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
     units_ : ndarray of shape (n_kinds,)
         Spread of the kinds' scores.
     temperature_ : float
-        What scores are divided by before their softmax is `predict_proba`.
+        Scores are divided by it; their softmax is `predict_proba`.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes.
+        Share of probability that is divided equally among the classes.
     local_coef_ : ndarray of shape (n_scorers, n_models, n_features)
         The members' linear models side by side; n_scorers is n_classes. Where members see
         pieces of features, those of each in turn follow as further columns.
@@ -181,8 +183,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
     kinds count the same, and units and temperature come from rows before they are
     learned. Where a stream goes on from a fit, forests stay as they are.
 
-    A forest's models are constants. Of its members each is one model here: a constant of
-    1, whose code in `local_weights` is the forest's score.
+    A forest's models are constants. Each forest is one model here: a constant of 1,
+    whose weight in `local_weights` is the forest's score.
 
     References
     ----------
@@ -455,7 +457,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
 
     @snapshot
     def local_weights(self, X: ArrayLike) -> Floats:
-        """Return the code of each row: how much each local model counts there.
+        """Return the weights of the local models at each row, also called its code.
 
         Parameters
         ----------

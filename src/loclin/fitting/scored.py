@@ -135,11 +135,12 @@ class InWords(Scored):
     def local_gradient(self, X: ArrayLike, *, by_class: bool = False) -> Floats:
         """Return what a small change of each feature does to the scores of each row.
 
-        This is the derivative of `decision_function` by the features, exact, with the
-        codes moving along. At a border between regions it is the derivative in the
-        region in which the row is predicted. At a knot of a feature in pieces it is that
-        on the side of larger values. Where codes rest inside a region, it equals the
-        coefficients of `local_model`.
+        This is the exact derivative of `decision_function` by the features; the weights
+        of the local models change with the row. At a border between regions it is the
+        derivative in the region in which the row is predicted. At a knot of a feature
+        in pieces it is that on the side of larger values. Where the weights of the
+        local models are constant inside a region, it equals the coefficients of
+        `local_model`.
 
         Parameters
         ----------
@@ -189,7 +190,7 @@ class ByLocalModels(InWords):
 
     @snapshot
     def local_weights(self, X: ArrayLike) -> Any:
-        """Return the code of each row: how much each local model counts there.
+        """Return the weights of the local models at each row, also called its code.
 
         Parameters
         ----------

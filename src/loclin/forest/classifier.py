@@ -18,14 +18,15 @@ class ForestClassifier(LocallyLinearClassifier):
 
     What matters most is `n_trees`, `min_samples_leaf` and `max_features`. A row's score
     is the sum, over trees, of the class shares among the training rows in its leaf: the
-    code is 1 for each tree's leaf, and its model a constant. `local_model` says so: its
-    slopes are zeros. It is for `LocallyLinearEnsemble`, where it adds what boxes tell and
-    linear models do not; alone it is what scikit-learn's forest is, with a temperature.
+    code is 1 for each tree's leaf, and its model a constant. So the slopes of
+    `local_model` are zeros. It is for `LocallyLinearEnsemble`, where it adds thresholds
+    of features, which linear models lack. Alone it is scikit-learn's forest with a
+    temperature.
 
     Parameters
     ----------
     n_trees : int, default=100
-        Error falls with it, less and less; time and size rise.
+        Number of trees. Error falls with it, less and less; time and size rise.
     splits : {"random", "best"}, default="random"
         "random" draws thresholds and takes the best of them (``ExtraTreesClassifier``);
         "best" looks at all, each tree on rows drawn with replacement
@@ -33,13 +34,13 @@ class ForestClassifier(LocallyLinearClassifier):
     max_features : int, float, "sqrt" or "log2", default="sqrt"
         Features that a node looks at: their number, or as a float the part of them.
     min_samples_leaf : int, default=1
-        Rows of a leaf, at least. More make trees smaller.
+        Minimum number of rows in a leaf. More rows make trees smaller.
     min_weight_fraction_leaf : float, default=0.0
         The same by weight: part of all rows, at most 0.5. Leaves of one class do not hear
         what it weighs.
     most_rows : int, default=20000
-        Rows that each tree learns from, drawn anew where there are more: so trees stay
-        small.
+        Maximum number of rows that a tree learns from. If there are more, each tree
+        draws its own, so that trees stay small.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as
         `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
@@ -50,8 +51,8 @@ class ForestClassifier(LocallyLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
-        trees, and short fits for the temperature.
+        Number of tasks done at once, in threads; -1 takes as many as there are
+        processors. Tasks are trees, and short fits for the temperature.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves the short fits for it, as
         in a search by accuracy, and leaves no `predict_proba`.
@@ -69,18 +70,18 @@ class ForestClassifier(LocallyLinearClassifier):
     local_coef_ : ndarray of shape (n_scorers, n_leaves, n_features)
         Zeros. n_scorers is n_classes, but 1 for two classes.
     local_intercept_ : ndarray of shape (n_scorers, n_leaves)
-        What leaves say: shares of the classes; of two, that of the second less that of
-        the first.
+        Shares of the classes in each leaf. For two classes, the share of the second
+        minus that of the first.
     intercept_ : ndarray of shape (n_scorers,)
         Zeros.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out
-        tell it.
+        Scores are divided by it; their softmax is `predict_proba`. It is chosen on
+        held-out rows.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
-        held out.
+        Share of probability that is divided equally among the classes: 1 / (n + 2),
+        where n rows were held out.
     objective_ : list of float
-        The share of training rows on which it errs.
+        Error on the training rows, as a share of them.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -33,7 +33,8 @@ class Flip:
     label_before, label_after : object
         What the model predicts for the row as it was, and for the changed one.
     verified : bool
-        Whether the prediction has changed as asked. If not, it is the nearest try.
+        Whether the prediction has changed as required. If not, the row is the nearest
+        try.
     """
 
     row: Any
@@ -57,9 +58,9 @@ def flip(
 ) -> Flip:
     """Find a small change of one row that changes its prediction.
 
-    The linear model at the row tells where the border is. There the next one is asked, until
-    `predict` says another label. Then the path is shortened. The change is small, but
-    nothing proves that there is no smaller one.
+    The linear model at the row tells where the border is. There the next linear model
+    takes over, until `predict` returns another label. Then the path is shortened. The
+    change is small, but a smaller one may exist.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def flip(
         those of a `StandardScaler` in the pipeline, or those that the classifier keeps.
         Where there are none, it is 1. Another flag or category counts as one.
     max_steps : int, default=20
-        Most linear models on a path.
+        Maximum number of linear models on a path.
 
     Returns
     -------

@@ -23,7 +23,7 @@ def feature_importances(
     """Return the mean absolute contribution of each column.
 
     Contributions are those of `LocalModelDisplay`: what a column adds to the score of the class
-    that is decided for, against the second. Their sizes hang on the reference and on the rows.
+    that is decided for, against the second. Their sizes depend on the reference and on the rows.
 
     Parameters
     ----------

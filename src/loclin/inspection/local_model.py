@@ -208,7 +208,7 @@ class LocalModelDisplay:
         ax : matplotlib Axes or array of Axes, default=None
             Axes to draw on, one for each row. None makes a figure.
         max_columns : int, default=12
-            Most columns with bars of their own. All others are added up in one bar.
+            Maximum number of columns with bars of their own. All others are added up in one bar.
         bar_kw : dict, default=None
             Keywords of `matplotlib.axes.Axes.barh`, such as ``{"color": "gray"}``.
 

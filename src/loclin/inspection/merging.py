@@ -69,9 +69,9 @@ def merge_models(
 ) -> Merged:
     """Merge local models of a class, as long as few rows are lost by it.
 
-    The two models whose merging costs the fewest errors come first; where several cost the
-    same, those that change scores least. What acts at a row is then still one linear model,
-    and `local_model` stays exact.
+    The two models whose merging costs the fewest errors come first; where several cost
+    the same, those with the smallest change of the scores. What acts at a row is then
+    still one linear model, and `local_model` stays exact.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def merge_models(
         Rows to count errors of; better those that the model has not learned from.
     y : array-like of shape (n_samples,)
     max_increase : float, default=0.0
-        Most that the share of errors may rise by.
+        Maximum rise of the share of errors.
 
     Returns
     -------

@@ -35,7 +35,7 @@ def explanation_page(
     Parameters
     ----------
     display : LocalModelDisplay
-        Of a few rows.
+        Explanations of a few rows.
     title : str
     notes : sequence of str, default=()
         Sentences to add at the end, such as what the table's columns were taken for.

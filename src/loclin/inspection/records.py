@@ -42,7 +42,7 @@ def record(
     row : DataFrame, Series or array-like
         One row.
     n_reasons : int, default=4
-        Most reasons for, and most reasons against.
+        Maximum number of reasons for, and of reasons against.
     reference : row, array-like, DataFrame or None, default=None
         What the row is compared with, as in `LocalModelDisplay.from_estimator`. None takes
         the mean training row, if the model has kept it.

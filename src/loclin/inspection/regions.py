@@ -65,7 +65,7 @@ class RegionsDisplay:
     labels : array-like of shape (n,), default=None
         Their classes. Without them no rows are drawn.
     names : sequence of two str, default=("x0", "x1")
-        Of the axes.
+        Names of the axes.
     response : {"predict", "regions", "score"}, default="predict"
         What the colours say.
 

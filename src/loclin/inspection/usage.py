@@ -41,11 +41,11 @@ class ModelUsageDisplay:
     classes : sequence
         Labels.
     names : sequence of str
-        Of the models.
+        Names of the models.
     numbers : array-like of int of shape (n_models,)
-        Of the models; -1 is that of rows where no model counts.
+        Numbers of the models; -1 stands for rows where no model counts.
     typical : array-like of int of shape (n_models,)
-        The place in X of a typical row: of those that the model rules, the one with the least
+        The place in X of a typical row: of those that the model rules, the one with the lowest
         mean distance to them.
     prototypes : array-like of shape (n_models, n_columns), default=None
         The model's anchor, if the classifier has anchors of the columns as given; else the mean
@@ -58,7 +58,7 @@ class ModelUsageDisplay:
     bars_ : list of BarContainer
         One for each class.
     images_ : list of AxesImage or of OffsetImage
-        The prototypes as pictures, if asked for.
+        The prototypes as pictures, if `image_shape` is given.
     text_ : list of Text
         The shares beside the bars.
 
@@ -165,7 +165,7 @@ class ModelUsageDisplay:
         ax : matplotlib Axes, default=None
             None makes a figure.
         max_models : int, default=12
-            Most models with bars of their own. All others are added up in one bar.
+            Maximum number of models with bars of their own. All others are added up in one bar.
         image_shape : tuple of int, default=None
             The shape of rows that are pictures, such as ``(8, 8)``: each model's prototype is
             drawn beside its bar.

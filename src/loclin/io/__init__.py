@@ -60,7 +60,7 @@ def save(
     model : estimator
         A classifier or coding of loclin, or a pipeline with transformers of scikit-learn.
     path : str or path-like
-        Of the file.
+        Path of the file.
     trusted : iterable of type, default=()
         Classes of your own that may be in the file: estimators and holders of data, whose
         state is their attributes. Functions, as of a `FunctionTransformer`, need not be
@@ -135,7 +135,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[Trusted] = ()) -> An
     Parameters
     ----------
     path : str or path-like
-        Of the file.
+        Path of the file.
     trusted : iterable of type, function or str, default=()
         What of your own may be in the file: classes, as for `save`; functions that
         transformers hold, besides NumPy's plain ones (``np.log1p``) and scikit-learn's
@@ -274,7 +274,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Parameters
     ----------
     path : str or path-like
-        Of the file.
+        Path of the file.
 
     Yields
     ------

@@ -59,23 +59,24 @@ class L3MClassifier(LocallyLinearClassifier):
     Parameters
     ----------
     n_regions : int, "auto" or None, default=None
-        Regions, at least 2; fewer, with a warning, where there are fewer rows. None takes
-        the paper's 6, or n_samples / 10 if that is less. "auto" doubles them from 2 for
-        as long as the refined model's risk on held-out rows (`validation_fraction`) falls
-        by 2 %.
+        Number of regions, at least 2; fewer, with a warning, where there are fewer
+        rows. None takes the paper's 6, or n_samples / 10 if that is less. "auto"
+        doubles them from 2 for as long as the refined model's risk on held-out rows
+        (`validation_fraction`) falls by 2 %.
     solver : {"refined", "convex", "online"}, default="refined"
-        See above. Only "online" can learn from a stream.
+        What is minimised, and how; see above. Only "online" can learn from a stream.
     margin : float, default=10.0
         Above 0: the paper's beta. Not used by "refined".
     n_restarts : int or None, default=None
-        Starts, of which one is kept: "convex", draws of constraint rows, the least
-        training error (None: the paper's 30); "refined", partitions by k-means, the least
-        held-out risk (3); "online", runs, the least running error (5).
+        Number of starts, of which the best is kept. With "convex" a start is a draw of
+        constraint rows, and the lowest training error wins (None: the paper's 30). With
+        "refined" it is a partition by k-means, and the lowest held-out risk wins (None:
+        3). With "online" it is a run, and the lowest running error wins (None: 5).
     loss : {"hinge", "logistic"} or Loss, default="logistic"
-        Loss of the margin. It is that of a region's classifier, and with "convex" and
-        "online" of the partition too. "refined" takes that of the softmax, or Crammer and
-        Singer's hinge, slightly smoothed. The default is "logistic", which errs no more
-        on most sets.
+        The loss, as a function of the margin. It is that of a region's classifier, and
+        with "convex" and "online" of the partition too. "refined" takes that of the
+        softmax, or Crammer and Singer's hinge, slightly smoothed. The default is
+        "logistic", whose errors are no higher on most sets.
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
         50,000 rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest
@@ -83,19 +84,19 @@ class L3MClassifier(LocallyLinearClassifier):
         penalty is that of the classifiers; with "refined", the partition has ten times as
         strong a one. "convex" takes "auto" as "scale".
     pieces : int, "auto" or None, default="auto"
-        Most columns beside each feature that rise from 0 to 1 between two of its
-        quantiles, so that models can bend along single features. "auto" takes 8 where
-        they lower the log loss of held-out rows, None takes none. `local_model` stays
-        exact; docs/parameters.md has the rest.
+        Maximum number of further columns for each feature. They rise from 0 to 1
+        between two of its quantiles, so that models can bend along single features.
+        "auto" takes 8 if they lower the log loss of held-out rows; None takes none.
+        `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as
         `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
         the features as given.
     max_iter : int, default=100
-        Most iterations: a fit that needs more warns. An iteration is a pass over the
-        rows. With "refined" it is a round of at most 30 passes, and from the seventh on
-        the partition is hard. With "convex" it is a round of at most 600, with ever less
-        smoothing. The default is lower, 100.
+        Maximum number of iterations; a fit that needs more warns. An iteration is a
+        pass over the rows. With "refined" it is a round of at most 30 passes, and from
+        the seventh on the partition is hard. With "convex" it is a round of at most
+        600, with ever less smoothing. The default is lower, 100.
     tol : float, default=1e-3
         A fit ends when `n_iter_no_change` iterations in a row each lower the objective by
         less than this. "convex" ends when the duality gap is at most this part of the
@@ -118,8 +119,9 @@ class L3MClassifier(LocallyLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
-        the short fits that choose parameters and the temperature, and restarts.
+        Number of tasks done at once, in threads; -1 takes as many as there are
+        processors. Tasks are the short fits that choose parameters and the temperature,
+        and restarts.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves the short fits for it, as
         in a search by accuracy, and leaves no `predict_proba`.
@@ -139,7 +141,7 @@ class L3MClassifier(LocallyLinearClassifier):
     partition_coef_ : ndarray of shape (n_regions, n_features)
     partition_intercept_ : ndarray of shape (n_regions,)
     local_coef_ : ndarray of shape (s, n_regions, n_features)
-        s scorers: n_classes, but 1 for two classes.
+        s is the number of scores: n_classes, but 1 for two classes.
     local_intercept_ : ndarray of shape (s, n_regions)
     intercept_ : ndarray of shape (s,)
         Zeros.
@@ -153,11 +155,11 @@ class L3MClassifier(LocallyLinearClassifier):
     t_ : int
         "online": rows passed over.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out
-        tell it.
+        Scores are divided by it; their softmax is `predict_proba`. It is chosen on
+        held-out rows.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
-        held out.
+        Share of probability that is divided equally among the classes: 1 / (n + 2),
+        where n rows were held out.
     objective_, validation_scores_ : list of float
         One value an iteration; "convex": the program's objective, exact.
     n_iter_, n_features_in_ : int

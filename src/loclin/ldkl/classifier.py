@@ -15,7 +15,7 @@ from loclin.ldkl.tree import TreeModels
 
 
 class LDKLClassifier(LocallyLinearClassifier):
-    """Take this where many linear models are to predict at the price of a few: LDKL.
+    """Take this for many linear models that predict at the cost of a few: LDKL.
 
     What matters most is `depth`, `alpha` and `pieces`. This is local deep kernel
     learning: a binary tree whose nodes say how much their models count. A score is a sum
@@ -43,37 +43,37 @@ class LDKLClassifier(LocallyLinearClassifier):
         takes log2(n_samples / 100), rounded down, but 3 at least and 5 at most. Relaxed
         passes take as long as all nodes do, the others as long as a path.
     annealing : float, default=10.0
-        Passes until paths are hard, above 0; half of `max_iter` at most. Of a stream,
+        Passes until paths are hard, above 0; half of `max_iter` at most. On a stream,
         1,000 rows are a pass.
     tree_lr : float, default=3.0
         First step of a gate or feature, at least 0, over the root of the rows' mean
-        squared norm; later ones are ``1 / sqrt(sum of its squared gradients)`` (AdaGrad).
-        0 leaves the tree as it starts: its nodes halve the rows along the difference of
-        two of them.
+        squared norm. Later ones are ``1 / sqrt(sum of its squared gradients)``
+        (AdaGrad). With 0 the tree stays as it starts: its nodes halve the rows along
+        the difference of two of them.
     tree_penalty : float, default=1.0
         L2 strength of gates and features, at least 0, over that of the models.
     loss : {"hinge", "squared_hinge", "logistic"} or Loss, default="hinge"
-        Loss of the margin.
+        The loss, as a function of the margin.
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
         50,000 rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest
         log loss on rows held out. "scale" is 0.05 times the mean squared norm of
         ``code (x) [x; 1]``, over n_samples.
     pieces : int, "auto" or None, default="auto"
-        Most columns beside each feature that rise from 0 to 1 between two of its
-        quantiles, so that models can bend along single features. "auto" takes 8 where
-        they lower the log loss of held-out rows, None takes none. `local_model` stays
-        exact; docs/parameters.md has the rest.
+        Maximum number of further columns for each feature. They rise from 0 to 1
+        between two of its quantiles, so that models can bend along single features.
+        "auto" takes 8 if they lower the log loss of held-out rows; None takes none.
+        `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as
         `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
         the features as given.
     max_iter : int, default=1000
-        Most iterations: a fit that needs more warns. An iteration is a pass over the
-        rows. Most fits need 30 to 100.
+        Maximum number of iterations; a fit that needs more warns. An iteration is a
+        pass over the rows. Most fits need 30 to 100.
     round_rows : int or None, default=100_000
-        Rows of an iteration where there are more: the next of shuffled passes. None takes
-        all.
+        Rows in an iteration, if there are more in all: each takes the next part of a
+        shuffled pass. None takes all rows.
     tol : float, default=1e-3
         A fit ends when `n_iter_no_change` iterations in a row each lower the objective by
         less than this.
@@ -84,8 +84,8 @@ class LDKLClassifier(LocallyLinearClassifier):
         Rows that are scored by one matrix product before any of them updates the models.
         "auto" is 64, or n_samples / 100 if that is less.
     average : int, default=5
-        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the
-        last alone.
+        Number of iterations, after `tol` is reached, whose models are averaged; 0 keeps
+        the last model alone.
     eta0 : float, default=10.0
         First step of the models, in units of the inverse mean squared norm of their
         features. At most ``0.5 / batch_size`` for the squared hinge.
@@ -97,8 +97,8 @@ class LDKLClassifier(LocallyLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
-        the short fits that choose parameters and the temperature.
+        Number of tasks done at once, in threads; -1 takes as many as there are
+        processors. Tasks are the short fits that choose parameters and the temperature.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves the short fits for it, as
         in a search by accuracy, and leaves no `predict_proba`.
@@ -119,19 +119,19 @@ class LDKLClassifier(LocallyLinearClassifier):
     hardness_ : float
         What training multiplies gates by: from 1 to 30, where paths are hard.
     history_ : ndarray of shape (n_outputs,)
-        Squared gradients of gates and features, summed.
+        Sums of the squared gradients of gates and features.
     local_coef_ : ndarray of shape (s, n_nodes, n_features)
-        Of s scorers: n_classes, but 1 for two classes.
+        s is the number of scores: n_classes, but 1 for two classes.
     local_intercept_ : ndarray of shape (s, n_nodes)
     intercept_ : ndarray of shape (s,)
         Zeros.
     alpha_ : float
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out
-        tell it.
+        Scores are divided by it; their softmax is `predict_proba`. It is chosen on
+        held-out rows.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
-        held out.
+        Share of probability that is divided equally among the classes: 1 / (n + 2),
+        where n rows were held out.
     objective_, validation_scores_ : list of float
         One value a pass, of relaxed paths while they are.
     n_iter_, n_features_in_ : int

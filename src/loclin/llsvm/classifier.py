@@ -37,12 +37,13 @@ class LLSVMClassifier(LocallyLinearClassifier):
     Parameters
     ----------
     coding : transformer, default=None
-        What writes the codes: a transformer of `loclin.codings`, or any other. It is
-        cloned and fitted (to use a fitted one as it is, wrap it in
-        ``sklearn.frozen.FrozenEstimator``). None takes ``SoftAssignmentCoding``: 100
-        anchors by k-means (n_samples / 10 if that is less; in very wide models as many as
-        2^27 numbers allow, at least 8), 8 of them at a row. With
-        ``OrthogonalCoding(per_class=True)`` every class has its own codes.
+        What computes the codes, which are the gating weights: a transformer of
+        `loclin.codings`, or any other. It is cloned and fitted (to use a fitted one as
+        it is, wrap it in ``sklearn.frozen.FrozenEstimator``). None takes
+        ``SoftAssignmentCoding`` with 100 anchors by k-means, 8 of them at a row. There
+        are n_samples / 10 anchors if that is less; in very wide models as many as 2^27
+        numbers allow, at least 8. With ``OrthogonalCoding(per_class=True)`` every class
+        has its own codes.
     solver : {"sgd", "dual_cd"}, default="sgd"
         Stochastic gradient descent (PEG-LLSVM), which can learn from streams; or dual
         coordinate descent (LIB-LLSVM), which stops at a duality gap. Both minimise the
@@ -51,15 +52,15 @@ class LLSVMClassifier(LocallyLinearClassifier):
         "constant" leaves out W: the model is a linear SVM on the codes, with the weights
         `b_yj`. This is LCC+SVM, and linear SVM + OCC.
     bias : {"local", "global", "both"}, default="local"
-        One intercept for each model (LL-SVM), one for each score (equation 9), or these
-        and those: codes of planes are signed and sum to no constant, so that without one
-        for each score no border is a sphere. With constant weights, whether there is an
-        intercept besides these.
+        One intercept for each model (LL-SVM), one for each score (equation 9), or both.
+        Codes of planes are signed and sum to no constant; so without an intercept for
+        each score, no border is a sphere. With constant weights it says whether there
+        is an intercept for each score as well.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         One class against the rest, or competing classes. With "dual_cd", classes compete
         by the hinge, in a coding that they share.
     loss : {"hinge", "squared_hinge", "logistic"} or Loss, default="hinge"
-        Loss of the margin. "dual_cd" takes no "logistic".
+        The loss, as a function of the margin. "dual_cd" takes no "logistic".
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
         50,000 rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest
@@ -67,15 +68,16 @@ class LLSVMClassifier(LocallyLinearClassifier):
         ``code (x) [x; 1]`` (without the 1 if ``bias="global"``), over n_samples. ``C`` of
         scikit-learn's ``LinearSVC`` is ``1 / (n_samples * alpha)``.
     metric : {"auto", "diagonal", "full"}, int or None, default="auto"
-        What the penalty and distances measure features by. "diagonal" weighs each by how
-        much the model uses it, "full" also combinations of features, a number the most
-        used of these. "auto" takes the diagonal where it lowers the log loss of held-out
-        rows, else None, which counts all alike; docs/parameters.md has the rest.
+        How the penalty and distances weigh the features. "diagonal" weighs each feature
+        by how much the model uses it. "full" also weighs combinations of features; a
+        number keeps that many of them, the most used. "auto" takes the diagonal if it
+        lowers the log loss of held-out rows, else None. None counts all alike;
+        docs/parameters.md has the rest.
     pieces : int, "auto" or None, default="auto"
-        Most columns beside each feature that rise from 0 to 1 between two of its
-        quantiles, so that models can bend along single features. "auto" takes 8 where
-        they lower the log loss of held-out rows, None takes none. `local_model` stays
-        exact; docs/parameters.md has the rest.
+        Maximum number of further columns for each feature. They rise from 0 to 1
+        between two of its quantiles, so that models can bend along single features.
+        "auto" takes 8 if they lower the log loss of held-out rows; None takes none.
+        `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as
         `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
@@ -84,12 +86,13 @@ class LLSVMClassifier(LocallyLinearClassifier):
         Penalise intercepts too, as weights of a constant feature 1. LIBLINEAR does; False
         is for "sgd" only.
     max_iter : int, default=1000
-        Most iterations: a fit that needs more warns. An iteration is a pass over the
-        rows.
+        Maximum number of iterations; a fit that needs more warns. An iteration is a
+        pass over the rows.
     round_rows : int or None, default=100_000
-        Rows of an iteration where there are more: the next of shuffled passes. None takes
-        all. Steps then fall as if there were two rounds of rows; the coding is learned
-        from as many rows, and codes are written block by block. Only "sgd".
+        Rows in an iteration, if there are more in all: each takes the next part of a
+        shuffled pass. None takes all rows. Steps then fall as if there were two rounds
+        of rows; the coding is learned from as many rows, and codes are written block by
+        block. Only "sgd".
     tol : float, default=1e-3
         A fit ends when `n_iter_no_change` iterations in a row each lower the objective by
         less than this. "dual_cd" ends when the duality gap of every score's problem is at
@@ -102,8 +105,8 @@ class LLSVMClassifier(LocallyLinearClassifier):
         "auto" is 64, or n_samples / 100 if that is less. 1 is the paper's algorithm to
         the letter. Only "sgd".
     average : int, default=5
-        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the
-        last alone. Only "sgd".
+        Number of iterations, after `tol` is reached, whose models are averaged; 0 keeps
+        the last model alone. Only "sgd".
     eta0 : float, default=10.0
         First step of the models, in units of the inverse mean squared norm of their
         features. At most ``0.5 / batch_size`` for the squared hinge. Only "sgd".
@@ -115,9 +118,9 @@ class LLSVMClassifier(LocallyLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
-        the short fits that choose parameters and the temperature, and classes with
-        "dual_cd".
+        Number of tasks done at once, in threads; -1 takes as many as there are
+        processors. Tasks are the short fits that choose parameters and the temperature,
+        and classes with "dual_cd".
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves the short fits for it, as
         in a search by accuracy, and leaves no `predict_proba`.
@@ -148,17 +151,17 @@ class LLSVMClassifier(LocallyLinearClassifier):
     alpha_ : float
         The L2 strength used.
     feature_weights_ : ndarray of shape (n_features,)
-        What standardized features count: roots of the metric's diagonal. Not with
-        ``metric=None``.
+        How much each standardized feature counts: roots of the metric's diagonal.
+        Absent with ``metric=None``.
     metric_ : ndarray of shape (n_features, n_features)
-        Only where the metric is whole: squared distances are
-        ``(x - a)' metric_ (x - a)``, of features that are standardized.
+        Only with a full metric: squared distances are ``(x - a)' metric_ (x - a)``, of
+        features that are standardized.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out
-        tell it.
+        Scores are divided by it; their softmax is `predict_proba`. It is chosen on
+        held-out rows.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
-        held out.
+        Share of probability that is divided equally among the classes: 1 / (n + 2),
+        where n rows were held out.
     objective_ : list of float
         Objective, one for each pass: the running estimate gathered during the pass; the
         last one of a "dual_cd" fit that reached `tol` is exact.

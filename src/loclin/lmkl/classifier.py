@@ -40,45 +40,45 @@ class LMKLClassifier(LocallyLinearClassifier):
     Parameters
     ----------
     n_models : int or None, default=None
-        Linear models of a class, and gates. None takes 20, or a tenth of the rows if that
-        is less.
+        Number of linear models for each class, and of gates. None takes 20, or a tenth
+        of the rows if that is less.
     solver : {"sgd", "alternating"}, default="sgd"
-        "alternating" solves the SVMs with the gates at rest to a duality gap, by dual
-        coordinate descent on the locally combined kernel, and then steps along the
-        gradient by the gates: an iteration is one SVM, so it is for some thousands of
-        rows. Only "sgd" learns from streams.
+        "alternating" keeps the gates and solves the SVMs to a duality gap, by dual
+        coordinate descent on the locally combined kernel. Then it takes a step along
+        the gradient by the gates. An iteration solves one SVM, so it is for some
+        thousands of rows. Only "sgd" learns from streams.
     bias : {"local", "global"}, default="local"
         Whether there is an intercept for each model or, as the paper has it, one for each
         class. Either is penalised like a weight.
     gate_lr : float, default=1.0
-        Length of the first step of the gates, at least 0, over the root of the rows' mean
-        squared norm. With "sgd" it is that of each gate, and later ones are
+        Length of the first step of the gates, at least 0, over the root of the rows'
+        mean squared norm. With "sgd" it is that of each gate, and later ones are
         ``1 / sqrt(sum of its squared gradients)`` (AdaGrad). With "alternating" it is
-        that of all gates, and later ones are half as long where the risk does not fall,
-        else longer. 0 leaves the gates as they start: soft assignment to centres of
+        that of all gates; later ones are half as long where the risk does not fall,
+        else longer. With 0 the gates stay as they start: soft assignment to centres of
         k-means.
     loss : {"hinge", "squared_hinge", "logistic"} or Loss, default="hinge"
-        Loss of the margin. "alternating" takes no "logistic".
+        The loss, as a function of the margin. "alternating" takes no "logistic".
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
         50,000 rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest
         log loss on rows held out. "scale" is 0.05 times the mean squared norm of
         ``code (x) [x; 1]``, over n_samples.
     pieces : int, "auto" or None, default="auto"
-        Most columns beside each feature that rise from 0 to 1 between two of its
-        quantiles, so that models can bend along single features. "auto" takes 8 where
-        they lower the log loss of held-out rows, None takes none. `local_model` stays
-        exact; docs/parameters.md has the rest.
+        Maximum number of further columns for each feature. They rise from 0 to 1
+        between two of its quantiles, so that models can bend along single features.
+        "auto" takes 8 if they lower the log loss of held-out rows; None takes none.
+        `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as
         `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
         the features as given.
     max_iter : int, default=1000
-        Most iterations: a fit that needs more warns. An iteration is a pass over the
-        rows. With "alternating" it is a step of the gates.
+        Maximum number of iterations; a fit that needs more warns. An iteration is a
+        pass over the rows. With "alternating" it is a step of the gates.
     round_rows : int or None, default=100_000
-        Rows of an iteration where there are more: the next of shuffled passes. None takes
-        all. Only "sgd".
+        Rows in an iteration, if there are more in all: each takes the next part of a
+        shuffled pass. None takes all rows. Only "sgd".
     tol : float, default=1e-3
         A fit ends when `n_iter_no_change` iterations in a row each lower the objective by
         less than this. With "alternating" it is also the duality gap of each SVM, as a
@@ -89,8 +89,8 @@ class LMKLClassifier(LocallyLinearClassifier):
         Rows that are scored by one matrix product before any of them updates the models.
         "auto" is 64, or n_samples / 100 if that is less. Only "sgd".
     average : int, default=5
-        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the
-        last alone. Only "sgd" averages.
+        Number of iterations, after `tol` is reached, whose models are averaged; 0 keeps
+        the last model alone. Only "sgd" averages.
     eta0 : float, default=10.0
         First step of the models, in units of the inverse mean squared norm of their
         features. At most ``0.5 / batch_size`` for the squared hinge. Only "sgd".
@@ -102,8 +102,8 @@ class LMKLClassifier(LocallyLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
-        the short fits that choose parameters and the temperature.
+        Number of tasks done at once, in threads; -1 takes as many as there are
+        processors. Tasks are the short fits that choose parameters and the temperature.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves the short fits for it, as
         in a search by accuracy, and leaves no `predict_proba`.
@@ -119,17 +119,17 @@ class LMKLClassifier(LocallyLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
     gate_coef_, gate_intercept_ : ndarray of shape (n_models, n_features) and (n_models,)
     history_ : ndarray of shape (n_models,)
-        Squared gradients of the gates, summed; of "sgd".
+        Only "sgd": sums of the squared gradients of the gates.
     dual_gap_ : ndarray of shape (s,)
-        Of the last SVMs, as parts of their objectives; of "alternating".
+        Only "alternating": gaps of the last SVMs, as parts of their objectives.
     local_coef_ : ndarray of shape (s, n_models, n_features)
-        Of s scorers: n_classes, but 1 for two classes.
+        s is the number of scores: n_classes, but 1 for two classes.
     local_intercept_ : ndarray of shape (s, n_models)
     intercept_ : ndarray of shape (s,)
     alpha_ : float
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out
-        tell it.
+        Scores are divided by it; their softmax is `predict_proba`. It is chosen on
+        held-out rows.
     objective_, validation_scores_ : list of float
         One value an iteration.
     n_iter_, n_features_in_ : int

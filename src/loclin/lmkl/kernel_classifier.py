@@ -85,13 +85,14 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
         squared norm. Later ones are half as long where the objective does not fall, else
         longer. 0 leaves the gates as they start: at random, near equal shares.
     alpha : float or "scale", default="scale"
-        Strength of the L2 penalty, above 0: the larger, the simpler the model. "scale" is
-        0.05 times the mean of ``sum_m eta_m(x)^2 k_m(x, x)`` at the start, over
-        n_samples. None counts as less than 1e-9 of that mean over n_samples. ``C`` of
-        `SVC` is ``1 / (n_samples * alpha)``.
+        Strength of the L2 penalty, above 0: the larger, the simpler the model. "scale"
+        is 0.05 times the mean of ``sum_m eta_m(x)^2 k_m(x, x)`` at the start, over
+        n_samples. Smaller values than 1e-9 of that mean over n_samples count as that.
+        ``C`` of `SVC` is ``1 / (n_samples * alpha)``.
     max_iter : int, default=100
-        Most iterations: a fit that needs more warns. An iteration is a step of the gates,
-        for which all SVMs are solved anew. The default is lower, 100.
+        Maximum number of iterations; a fit that needs more warns. An iteration is a
+        step of the gates, for which all SVMs are solved anew. The default is lower,
+        100.
     tol : float, default=1e-3
         A fit ends when five iterations in a row each lower the objective by less than
         this. Also the tolerance of the SVMs, whose solver ends after 100,000 steps, or
@@ -112,15 +113,15 @@ class KernelLMKLClassifier(Scored, BaseEstimator):
     X_ : {ndarray, csr_matrix} of shape (n_support, n_features)
         Support vectors of all scores.
     dual_coef_ : ndarray of shape (s, n_support)
-        The a_yi; s scorers: n_classes, but 1 for two classes.
+        The a_yi. s is the number of scores: n_classes, but 1 for two classes.
     intercept_ : ndarray of shape (s,)
     alpha_ : float
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out
-        tell it.
+        Scores are divided by it; their softmax is `predict_proba`. It is chosen on
+        held-out rows.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
-        held out.
+        Share of probability that is divided equally among the classes: 1 / (n + 2),
+        where n rows were held out.
     objective_ : list of float
         The value after each step of the gates.
     n_iter_, n_features_in_ : int

@@ -38,44 +38,46 @@ class ML3Classifier(LocallyLinearClassifier):
     Parameters
     ----------
     n_models : int or None, default=None
-        Linear models for each class. Accuracy rises with it until the data is spent;
-        prediction costs n_classes * n_models * n_features multiply-adds. None means 16,
-        or fewer where classes have few rows: one for every two rows that a class has on
-        average, at least one. On a stream, whose rows are not known, None means 16.
+        Number of linear models for each class. Accuracy rises with it, as far as the
+        data allow; prediction costs n_classes * n_models * n_features multiply-adds.
+        None means 16, or fewer where classes have few rows: one for every two rows that
+        a class has on average, at least one. On a stream, whose rows are not known,
+        None means 16.
     p : float, default=1.5
-        Exponent in [1, inf] of the ball that the codes live in. 1 lets the best model act
-        alone, inf adds up all positive ones. 1.5 is the paper's, for all its data; at
-        4/3, 1.5, 2 and inf no power has to be computed.
+        Exponent in [1, inf] of the ball that the codes live in. With 1 the best model
+        acts alone; with inf all positive ones are added up. The paper has 1.5 for all
+        its data. At 4/3, 1.5, 2 and inf no power has to be computed.
     init : {"random", "kmeans"} or coding, default="random"
-        Codes of the starting pass: drawn at random on the unit sphere of the p-norm, one
-        for a sample and all classes; one-hot by the clusters of k-means; or the positive
-        part of those of a transformer of `loclin.codings` with `n_models` anchors, scaled
-        onto the sphere.
+        Codes (gating weights) of the starting pass. "random" draws them on the unit
+        sphere of the p-norm, one for a sample and all classes. "kmeans" is one-hot by
+        the clusters of k-means. A transformer of `loclin.codings` with `n_models`
+        anchors gives the positive part of its codes, scaled onto the sphere.
     s0 : float, default=1.0
-        Steps that each iteration adds to the step counter, in passes: iteration k begins
-        at ``s0 * k * n_samples``. 1 goes on counting; the paper's 2 lets steps fall twice
-        as fast.
+        What each iteration adds to the step counter, in passes: iteration k begins at
+        ``s0 * k * n_samples``. With 1 it goes on counting; the paper's 2 lets steps
+        fall twice as fast.
     revive : bool, default=True
         Give a sample whose true class has no positive response to that class's strongest
         model. Its maximising code is zero and could never pull the class back: without
         this (the paper) whole classes can stay dead.
     loss : {"hinge", "logistic"} or Loss, default="hinge"
-        Loss of the margin. The paper has the hinge.
+        The loss, as a function of the margin. The paper has the hinge.
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
         50,000 rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest
         log loss on rows held out. "scale" is ``0.05 (mean ||x||^2 + 1) / n_samples``. The
         paper's lambda, for a sum of losses, is ``n_samples * alpha``.
     metric : {"auto", "diagonal", "full"}, int or None, default="auto"
-        What the penalty and distances measure features by. "diagonal" weighs each by how
-        much the model uses it, "full" also combinations of features, a number the most
-        used of these. "auto" takes the diagonal where it lowers the log loss of held-out
-        rows, else None, which counts all alike; docs/parameters.md has the rest.
+        How the penalty and distances weigh the features. "diagonal" weighs each feature
+        by how much the model uses it. "full" also weighs combinations of features; a
+        number keeps that many of them, the most used. "auto" takes the diagonal if it
+        lowers the log loss of held-out rows, else None. None counts all alike;
+        docs/parameters.md has the rest.
     pieces : int, "auto" or None, default="auto"
-        Most columns beside each feature that rise from 0 to 1 between two of its
-        quantiles, so that models can bend along single features. "auto" takes 8 where
-        they lower the log loss of held-out rows, None takes none. `local_model` stays
-        exact; docs/parameters.md has the rest.
+        Maximum number of further columns for each feature. They rise from 0 to 1
+        between two of its quantiles, so that models can bend along single features.
+        "auto" takes 8 if they lower the log loss of held-out rows; None takes none.
+        `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as
         `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
@@ -83,15 +85,16 @@ class ML3Classifier(LocallyLinearClassifier):
     penalize_intercept : bool, default=True
         Penalise intercepts too, as weights of a constant feature 1. The paper does.
     max_iter : int, default=1000
-        Most iterations: a fit that needs more warns. An iteration is a pass over the
-        rows. They come after the starting pass; most fits need 30 to 100, the paper
-        takes 30.
+        Maximum number of iterations; a fit that needs more warns. An iteration is a
+        pass over the rows. They come after the starting pass; most fits need 30 to 100,
+        the paper takes 30.
     round_rows : int or None, default=50_000
-        Rows of an iteration where there are more: the next of shuffled passes. None takes
-        all. Each batch then freezes its own codes. Steps begin at a fifteenth of `eta0`,
-        and fall as if a round were all rows (two rounds where there are no more). The
-        default is lower, 50,000: SAPL's anchors need more. On 10^6 rows that errs half as
-        much as the paper's whole passes, in less than a twentieth of the time.
+        Rows in an iteration, if there are more in all: each takes the next part of a
+        shuffled pass. None takes all rows. Each batch then freezes its own codes. Steps
+        begin at a fifteenth of `eta0`, and fall as if a round were all rows (two rounds
+        where there are no more). The default is lower, 50,000: SAPL's anchors need
+        more. On 10^6 rows this has half the error of the paper's whole passes, in less
+        than a twentieth of the time.
     tol : float, default=1e-3
         A fit ends when `n_iter_no_change` iterations in a row each lower the objective by
         less than this.
@@ -99,13 +102,13 @@ class ML3Classifier(LocallyLinearClassifier):
         Iterations in a row without a gain of `tol`, after which a fit ends. In rounds it
         is twice as many, as the objective of rounds is a mean over some, and late.
     batch_size : int or "auto", default="auto"
-        Rows that are scored by one matrix product before any of them updates the models.
-        "auto" is 64, or n_samples / 100 if that is less. 1 is the paper's algorithm to
-        the letter; more reach the same errors, several times faster, as long as a pass
-        has a hundred batches or so.
+        Rows that are scored by one matrix product before any of them updates the
+        models. "auto" is 64, or n_samples / 100 if that is less. With 1 it is the
+        paper's algorithm to the letter. More rows reach the same errors, several times
+        faster, as long as a pass has a hundred batches or so.
     average : int, default=5
-        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the
-        last alone. The paper averages one.
+        Number of iterations, after `tol` is reached, whose models are averaged; 0 keeps
+        the last model alone. The paper averages one.
     eta0 : float, default=10.0
         First step of the models, in units of the inverse mean squared norm of their
         features. With the default `alpha` this is the paper's ``s0 = 2 n_samples``,
@@ -119,8 +122,8 @@ class ML3Classifier(LocallyLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
-        the short fits that choose parameters and the temperature.
+        Number of tasks done at once, in threads; -1 takes as many as there are
+        processors. Tasks are the short fits that choose parameters and the temperature.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves the short fits for it, as
         in a search by accuracy, and leaves no `predict_proba`.
@@ -144,17 +147,17 @@ class ML3Classifier(LocallyLinearClassifier):
     alpha_ : float
         The L2 strength used.
     feature_weights_ : ndarray of shape (n_features,)
-        What standardized features count: roots of the metric's diagonal. Not with
-        ``metric=None``.
+        How much each standardized feature counts: roots of the metric's diagonal.
+        Absent with ``metric=None``.
     metric_ : ndarray of shape (n_features, n_features)
-        Only where the metric is whole: squared distances are
-        ``(x - a)' metric_ (x - a)``, of features that are standardized.
+        Only with a full metric: squared distances are ``(x - a)' metric_ (x - a)``, of
+        features that are standardized.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out
-        tell it.
+        Scores are divided by it; their softmax is `predict_proba`. It is chosen on
+        held-out rows.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
-        held out.
+        Share of probability that is divided equally among the classes: 1 / (n + 2),
+        where n rows were held out.
     objective_ : list of float
         Running estimate of the objective, one for each iteration.
     validation_scores_ : list of float

@@ -24,12 +24,12 @@ class Description:
     """What a fitted classifier computes, without the classifier:
     arrays, numbers and words.
 
-    Each term says its scores; with one scorer the decision is that of the second class,
-    with two scorers of two classes the second less the first; the decisions of all terms,
-    times their factors, are added up. Probabilities are the softmax of decisions over the
-    temperature (of one label of several: the logistic function), of which a share,
-    `smoothing`, is spread evenly. `docs/format.md` has it all for a reader in another
-    language.
+    Each term says its scores. With one scorer the decision is that of the second class;
+    with two scorers of two classes it is the second minus the first. The decisions of
+    all terms, times their factors, are added up. Probabilities are the softmax of
+    decisions over the temperature (of one label of several: the logistic function), of
+    which a share, `smoothing`, is spread evenly. `docs/format.md` has it all for a
+    reader in another language.
 
     Parameters
     ----------

@@ -35,21 +35,21 @@ class SAPLClassifier(LocallyLinearClassifier):
     Parameters
     ----------
     n_anchors : int, "auto" or None, default=None
-        How many anchors. None takes the paper's 100, or n_samples / 10 if that is less;
-        of more than 250,000 rows n_samples / 2,500, up to 400 (of a stream by its first
-        rows). Where their models would have more than 2^27 numbers, it is as many as stay
-        below, at least 8. "auto" begins with a few, splits those whose regions carry most
-        loss and drops those that code nothing, until the risk of held-out rows
-        (`validation_fraction`) stops falling; the fit starts afresh with the number
-        found.
+        Number of anchors. None takes the paper's 100, or n_samples / 10 if that is
+        less. With more than 250,000 rows it takes n_samples / 2,500, up to 400. A
+        stream goes by its first rows. Models of more than 2^27 numbers get fewer
+        anchors, at least 8. "auto" begins with a few. It splits those whose regions
+        carry most loss, and drops those with hardly any weight, until the risk of
+        held-out rows (`validation_fraction`) stops falling. Then the fit starts afresh
+        with the number found.
     n_neighbors : int, default=8
-        How many of them count at a row (the paper's number).
+        Number of nearest anchors that count at a row (the paper's number).
     bandwidth : float, "auto" or "learned", default="auto"
-        Of the code, above 0, for distances of features that are standardized: the larger,
-        the more the nearest anchor counts. "auto" takes 1 / (median squared distance of
-        the rows to their k-th anchor, at the start); "learned" starts there and is
-        learned along, as one number; so is "auto" by a fit to more than 100,000 rows. It
-        matters much: tune it.
+        How fast an anchor's weight falls with its squared distance, above 0, in
+        standardized features: the larger, the more the nearest anchor counts. "auto"
+        takes 1 / (median squared distance of the rows to their k-th anchor, at the
+        start). "learned" starts there, and learns it with the models, as one number; so
+        does "auto" on more than 100,000 rows. It matters much: tune it.
     anchors : {"kmeans", "kmeans_per_class", "random"} or array-like of shape \
             (n_anchors, n_features), default="kmeans"
         Where the anchors start: centres of k-means over all rows or over those of each
@@ -69,22 +69,23 @@ class SAPLClassifier(LocallyLinearClassifier):
         False gives every class anchors of its own (section 3.4): s times the memory and
         the time.
     loss : {"hinge", "squared_hinge", "logistic"} or Loss, default="hinge"
-        Loss of the margin.
+        The loss, as a function of the margin.
     alpha : float, "auto" or "scale", default="auto"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. On 50 to
         50,000 rows, "auto" multiplies "scale" by the factor, from 1/4 to 64, of lowest
         log loss on rows held out. "scale" is 0.05 times the mean squared norm of
         ``code (x) [x; 1]``, over n_samples.
     metric : {"auto", "diagonal", "full"}, int or None, default="auto"
-        What the penalty and distances measure features by. "diagonal" weighs each by how
-        much the model uses it, "full" also combinations of features, a number the most
-        used of these. "auto" takes the diagonal where it lowers the log loss of held-out
-        rows, else None, which counts all alike; docs/parameters.md has the rest.
+        How the penalty and distances weigh the features. "diagonal" weighs each feature
+        by how much the model uses it. "full" also weighs combinations of features; a
+        number keeps that many of them, the most used. "auto" takes the diagonal if it
+        lowers the log loss of held-out rows, else None. None counts all alike;
+        docs/parameters.md has the rest.
     pieces : int, "auto" or None, default="auto"
-        Most columns beside each feature that rise from 0 to 1 between two of its
-        quantiles, so that models can bend along single features. "auto" takes 8 where
-        they lower the log loss of held-out rows, None takes none. `local_model` stays
-        exact; docs/parameters.md has the rest.
+        Maximum number of further columns for each feature. They rise from 0 to 1
+        between two of its quantiles, so that models can bend along single features.
+        "auto" takes 8 if they lower the log loss of held-out rows; None takes none.
+        `local_model` stays exact; docs/parameters.md has the rest.
     standardize : bool, default=True
         Centre the features, and divide them by their standard deviations, as
         `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
@@ -92,13 +93,14 @@ class SAPLClassifier(LocallyLinearClassifier):
     penalize_intercept : bool, default=False
         Penalise intercepts too, as weights of a constant feature 1. The default is False.
     max_iter : int, default=1000
-        Most iterations: a fit that needs more warns. An iteration is a pass over the
-        rows. Five with the anchors at rest come before (the LL-SVM of equation 20), and
-        most fits need 20 to 60.
+        Maximum number of iterations; a fit that needs more warns. An iteration is a
+        pass over the rows. Five with the anchors at rest come before (the LL-SVM of
+        equation 20), and most fits need 20 to 60.
     round_rows : int or None, default=100_000
-        Rows of an iteration where there are more: the next of shuffled passes. None takes
-        all. Steps then begin at a tenth of `eta0`, and fall as if there were four rounds
-        of rows; anchors start from as many rows. The paper takes all.
+        Rows in an iteration, if there are more in all: each takes the next part of a
+        shuffled pass. None takes all rows. Steps then begin at a tenth of `eta0`, and
+        fall as if there were four rounds of rows; anchors start from as many rows. The
+        paper takes all.
     tol : float, default=1e-3
         A fit ends when `n_iter_no_change` iterations in a row each lower the objective by
         less than this. Where rows come in rounds (`round_rows`), each is to lower it by
@@ -110,8 +112,8 @@ class SAPLClassifier(LocallyLinearClassifier):
         Rows that are scored by one matrix product before any of them updates the models.
         "auto" is 64, or n_samples / 100 if that is less. 1 is Algorithm 1 of the paper.
     average : int, default=5
-        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the
-        last alone. In rounds it is eight times as many.
+        Number of iterations, after `tol` is reached, whose models are averaged; 0 keeps
+        the last model alone. In rounds it is eight times as many.
     eta0 : float, default=10.0
         First step of the models, in units of the inverse mean squared norm of their
         features. A tenth where rows come in rounds; at most ``0.5 / batch_size`` for the
@@ -125,9 +127,9 @@ class SAPLClassifier(LocallyLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
-        the short fits that choose parameters and the temperature, and classes that do not
-        share anchors.
+        Number of tasks done at once, in threads; -1 takes as many as there are
+        processors. Tasks are the short fits that choose parameters and the temperature,
+        and classes that do not share anchors.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves the short fits for it, as
         in a search by accuracy, and leaves no `predict_proba`.
@@ -157,17 +159,17 @@ class SAPLClassifier(LocallyLinearClassifier):
         Zeros.
     alpha_ : float
     feature_weights_ : ndarray of shape (n_features,)
-        What standardized features count: roots of the metric's diagonal. Not with
-        ``metric=None``.
+        How much each standardized feature counts: roots of the metric's diagonal.
+        Absent with ``metric=None``.
     metric_ : ndarray of shape (n_features, n_features)
-        Only where the metric is whole: squared distances are
-        ``(x - a)' metric_ (x - a)``, of features that are standardized.
+        Only with a full metric: squared distances are ``(x - a)' metric_ (x - a)``, of
+        features that are standardized.
     temperature_ : float or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out
-        tell it.
+        Scores are divided by it; their softmax is `predict_proba`. It is chosen on
+        held-out rows.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
-        held out.
+        Share of probability that is divided equally among the classes: 1 / (n + 2),
+        where n rows were held out.
     objective_, validation_scores_ : list of float
         One value a pass.
     n_iter_, n_features_in_ : int

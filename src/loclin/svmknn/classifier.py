@@ -67,27 +67,27 @@ _DISTANCES = {"euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev", "m
 class SVMKNNClassifier(Scored, BaseEstimator):
     """Take this to predict without training, from the rows nearest to each: SVM-KNN.
 
-    What matters most is `n_neighbors`, `alpha` and `metric`. `fit` keeps the rows. For a
-    row x the k nearest of them are found; if all have one label, that is the answer, else
-    a linear SVM is solved on them, one class against the rest,
+    What matters most is `n_neighbors`, `alpha` and `metric`. `fit` keeps the rows. For
+    a row x the k nearest of them are found. If all have one label, that is the answer.
+    Else a linear SVM is solved on them, one class against the rest,
 
         alpha/2 ||w||^2 + sum_i w_i hinge(y_i (w . x_i + b)) / sum_i w_i    (over the k neighbours)
 
     with b free, and its score of x is the score. Rows with the same neighbours share
     their SVM.
 
-    In loclin's equation the local models are the training rows, and the code of x is the
-    dual solution of its neighbourhood:
-    ``score_y(x) = sum_i code_yi(x) x_i . x + b_y(x)``. So there are as many linear models
-    as neighbourhoods, and no `local_coef_`; `local_model` has that of every row that is
-    asked, exactly.
+    In loclin's equation the local models are the training rows, and the code of x is
+    the dual solution of its neighbourhood:
+    ``score_y(x) = sum_i code_yi(x) x_i . x + b_y(x)``. So there are as many linear
+    models as neighbourhoods, and no `local_coef_`. `local_model` returns the exact one
+    of every row given.
 
     Parameters
     ----------
     n_neighbors : int or None, default=None
-        How many training rows an SVM is learned from, at least 1; all of them, with a
-        warning, where there are fewer. None takes 50, but no more than a quarter of the
-        rows: the SVM of most of few rows is one linear model for all. Tune it.
+        Number of training rows that an SVM is learned from, at least 1; all of them,
+        with a warning, where there are fewer. None takes 50, but no more than a quarter
+        of the rows: the SVM of most of few rows is one linear model for all. Tune it.
     alpha : float or "scale", default="scale"
         Strength of the L2 penalty, above 0: the larger, the simpler the model. "scale" is
         0.3 times the mean squared distance of the neighbours to their mean, over their
@@ -104,13 +104,13 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         `StandardScaler` does. Sparse rows are not centred. Models and explanations are of
         the features as given.
     tol : float, default=1e-3
-        Greatest violation of an SVM's optimality conditions, in units of the margin.
+        Maximum violation of an SVM's optimality conditions, in units of the margin.
         After 100,000 steps a warning gives the one that is left.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; multiplied with the sample weights.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
-        parts of the search for neighbours.
+        Number of tasks done at once, in threads; -1 takes as many as there are
+        processors. Tasks are parts of the search for neighbours.
 
     Attributes
     ----------
@@ -122,10 +122,10 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         Their places in `classes_`.
     weights_ : ndarray of shape (n_rows,)
     temperature_ : float
-        What scores are divided by before their softmax is `predict_proba`: that of least
+        Scores are divided by it; their softmax is `predict_proba`. It has the lowest
         log loss on 1,000 training rows, each scored by its neighbours without itself.
     smoothing_ : float
-        Share of the probabilities that is spread evenly over the classes.
+        Share of probability that is divided equally among the classes.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
@@ -265,7 +265,7 @@ class SVMKNNClassifier(Scored, BaseEstimator):
 
         This is the derivative of `decision_function` by the features. As long as the
         neighbours are the same, their SVM is, so these are the coefficients of
-        `local_model`. Only a class that no neighbour has differs: it follows the least
+        `local_model`. Only a class that no neighbour has differs: it follows the lowest
         score. Where neighbours change, the derivative is that of those that the
         prediction takes.
 

@@ -46,7 +46,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
       by cross-fitting.
     - A date becomes days, and where it tells more, month, weekday and hour.
     - A text becomes the first components of its words (TF-IDF, truncated SVD).
-    - What numbers or names the rows is left out; `notes_` says so.
+    - Columns that number or name the rows are left out; `notes_` says so.
 
     Marks of missing values, such as "?" and "N/A", are gaps in numbers, dates and flags. In a
     category they are values. What a column is, and how its numbers and dates are written, is
@@ -55,14 +55,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     kinds : dict, default=None
-        Kinds of columns where you know better: "number", "flag", "category", "date", "text" or
+        Kinds of columns that you name yourself: "number", "flag", "category", "date", "text" or
         "leave out", by name.
     max_categories : int, default=30
-        Most columns of a category; of more values, the rarest share one.
+        Maximum number of columns for a category; beyond it, the rarest values share one.
     min_frequency : int, default=5
         Rows that a value of a category needs for a column of its own.
     n_components : int, default=20
-        Most columns of a text.
+        Maximum number of columns for a text.
     random_state : int, RandomState instance or None, default=0
         Seed of the components and of the cross-fitting.
 

@@ -23,9 +23,9 @@ _LINEAR = MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler, SelectorMixi
 def contributions(model: Pipeline, X: Any, *, reference: Any = None) -> DataFrame:
     """Explain scores in the table's own columns.
 
-    A row's score is that of a reference at the row's own linear model, in the column
-    "reference", plus what each column adds for being other than in the reference. Of a forest all
-    is in the reference, as its local models are constants.
+    A row's score is a sum. The column "reference" is the score of a reference by the row's own
+    linear model; the others are what each column adds because it differs from the reference. A
+    forest's score is in the reference alone, because its local models are constants.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ def contributions(model: Pipeline, X: Any, *, reference: Any = None) -> DataFram
     Returns
     -------
     added : DataFrame
-        One row for each row of X; of more than two classes, one for each row and class. The
+        One row for each row of X; with more than two classes, one for each row and class. The
         columns are those of the table that were learned from, and "reference". They sum to
-        `decision_function`: of two classes, positive numbers speak for the second.
+        `decision_function`; with two classes, positive numbers speak for the second.
 
     Raises
     ------
     TypeError
-        If the pipeline is of other steps.
+        If the pipeline has other steps.
     ValueError
         If the reference has no rows.
 

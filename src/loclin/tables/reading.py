@@ -54,14 +54,14 @@ def read(path: str | Path, *, header: bool = True, max_bytes: float = 1e9) -> Da
         Whether the first line of a text file holds the names of the columns. Else they are
         numbers from 0.
     max_bytes : float, default=1e9
-        The most bytes that the file, unpacked, or its cells may take.
+        Maximum number of bytes that the file, unpacked, or its cells may take.
 
     Returns
     -------
     frame : DataFrame
-        Of a text file, texts: what a cell means must not depend on the others. Only an empty
-        cell is missing. `frame.attrs["doubts"]` says where the first line may not be what it
-        was taken for.
+        Cells of a text file are texts: what a cell means must not depend on the others. Only an
+        empty cell is missing. `frame.attrs["doubts"]` says where the first line may not be what
+        it was taken for.
 
     Raises
     ------
@@ -107,9 +107,9 @@ def read_parts(
     Parameters
     ----------
     path, header
-        As of `read`.
+        As for `read`.
     max_bytes : float, default=1e9
-        The most bytes that a part may take.
+        Maximum number of bytes that a part may take.
     whole : bool, default=False
         Whether that holds for all parts together.
     """

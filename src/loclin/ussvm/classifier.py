@@ -56,33 +56,34 @@ class USSVMClassifier(
     Parameters
     ----------
     n_atoms : int, default=None
-        Atoms of the dictionary. None takes twice the number of scorers, at least 10 and
-        at most 100 or, if that is more, n_features: a step over codes costs the square of
-        it. With as many atoms as classes the best dictionary is that of the classes' own
-        SVMs; fewer have to be shared.
+        Number of atoms in the dictionary. None takes twice the number of scores, at
+        least 10, and at most the larger of 100 and n_features. A step over codes costs
+        the square of it. With as many atoms as classes the best dictionary is that of
+        the classes' own SVMs; fewer have to be shared.
     alpha : float, default=0.0
         Strength of ``||D z||^2 / 2``. The default is 0: the terms it brings are not
         computed, and the penalty on z alone bounds the weights.
     beta : float, "auto" or "scale", default="auto"
         Strength of the penalty on the codes. "scale" is 0.02 times the root mean square
-        of ``D' x`` over the square root of n_samples; "auto" multiplies it, on 50 to
-        50,000 rows of one label each, by 1/4, 1, 4, 16 or 64, whichever has the least log
-        loss on rows held out of short fits. With a `dictionary` and on a stream both are
-        the same. The value used is `beta_`.
+        of ``D' x`` over the square root of n_samples. "auto" multiplies it by 1/4, 1,
+        4, 16 or 64, on 50 to 50,000 rows of one label each. It takes the factor of
+        lowest log loss on rows held out of short fits. With a `dictionary` and on a
+        stream both are the same. The value used is `beta_`.
     l1_ratio : float, default=1.0
         The r of the elastic net: 1 is the l1 norm, 0 the squared l2 norm (without a 1/2).
         Below 1 the model is US-SVM-E.
     nonnegative : bool, default=False
         Keep codes from being negative: US-SVM-N and, with ``l1_ratio < 1``, -NE.
     n_nonzero : int, default=None
-        Most nonzeros of a code. `beta` is doubled until at most twice as many are left;
-        then the largest are kept, and fitted again as an SVM in the span of their atoms:
-        problem 3 with ``beta=0``, and with `alpha` or, if that is 0, with 0.05 times the
-        mean squared norm of the kept part of ``D' x`` over n_samples.
+        Maximum number of nonzeros in a code. `beta` is doubled until at most twice as
+        many are left. Then the largest are kept, and fitted again as an SVM in the span
+        of their atoms: problem 3 with ``beta=0`` and `alpha`. If `alpha` is 0, the
+        strength is 0.05 times the mean squared norm of the kept part of ``D' x`` over
+        n_samples.
     positive_weight : float, default=1.0
-        What the hinge of a row is multiplied by for the row's own class. More than 1
-        helps where atoms are few: else the best code of a class that they do not separate
-        from all others is none at all. ``sqrt(n_classes - 1)`` is a good value.
+        Factor on the hinge of a row for the row's own class. More than 1 helps where
+        atoms are few: else the best code of a class that they do not separate from all
+        others is none at all. ``sqrt(n_classes - 1)`` is a good value.
     dictionary : array-like of shape (n_features, n_atoms) or fitted USSVMClassifier, default=None
         A dictionary to use as it is. ``sklearn.clone``, and so a search, copies
         estimators unfitted: there wrap it in ``sklearn.frozen.FrozenEstimator``, or give
@@ -94,9 +95,10 @@ class USSVMClassifier(
     block_iter : int, default=10
         Batches that move the codes before as many move the dictionary (the paper's B).
     max_iter : int, default=1000
-        Most iterations: a fit that needs more warns. An iteration is a pass over the
-        rows. With a given dictionary it is a step of the interior-point method; from
-        8,192 rows on, a round that solves the problem of a part of the rows.
+        Maximum number of iterations; a fit that needs more warns. An iteration is a
+        pass over the rows. With a given dictionary it is a step of the interior-point
+        method; from 8,192 rows on, a round that solves the problem of a part of the
+        rows.
     tol : float, default=1e-4
         A fit ends when `n_iter_no_change` iterations in a row each lower the objective by
         less than this. Codes over a dictionary are learned until the duality gap of every
@@ -108,8 +110,8 @@ class USSVMClassifier(
         Rows that are scored by one matrix product before any of them updates the models.
         "auto" is 64, or n_samples / 100 if that is less.
     average : int, default=5
-        Last iterations, after `tol` is reached, whose models are averaged; 0 keeps the
-        last alone. What is averaged is the dictionary.
+        Number of iterations, after `tol` is reached, whose models are averaged; 0 keeps
+        the last model alone. What is averaged is the dictionary.
     early_stopping : bool, default=False
         Hold out rows, and stop when they are predicted no better. Accuracy counts, by
         `tol`.
@@ -119,8 +121,8 @@ class USSVMClassifier(
         Weights of the classes; multiplied with the sample weights. None for several
         labels a row.
     n_jobs : int or None, default=None
-        Tasks done at once, in threads; -1 for as many as there are processors. Tasks are
-        the short fits that choose parameters and the temperature.
+        Number of tasks done at once, in threads; -1 takes as many as there are
+        processors. Tasks are the short fits that choose parameters and the temperature.
     calibrate : bool, default=True
         Find the temperature of the probabilities. False saves the short fits for it, as
         in a search by accuracy, and leaves no `predict_proba`.
@@ -150,12 +152,12 @@ class USSVMClassifier(
             the last axis
         The atoms as local models that all scorers share: read-only views.
     temperature_ : float, ndarray of shape (n_labels,) or None
-        What scores are divided by before their softmax is `predict_proba`. Rows held out
-        tell it. Several labels a row have one each; a late one has the geometric mean of
-        the others'.
+        Scores are divided by it; their softmax is `predict_proba`. It is chosen on
+        held-out rows. Several labels a row have one each; a late one has the geometric
+        mean of the others'.
     smoothing_ : float
-        Share of probability that is spread evenly over the classes: 1 / (n + 2), n rows
-        held out.
+        Share of probability that is divided equally among the classes: 1 / (n + 2),
+        where n rows were held out.
     objective_ : list of float
         Objective, one for each pass: the running estimate gathered during the pass.
     validation_scores_ : list of float
@@ -455,7 +457,7 @@ class USSVMClassifier(
         label : object
             One of `classes_`.
         k : int, default=5
-            Most atoms to name.
+            Maximum number of atoms to name.
 
         Returns
         -------
@@ -488,7 +490,7 @@ class USSVMClassifier(
         atom : int
             Column of `dictionary_`.
         k : int, default=10
-            Most rows to name.
+            Maximum number of rows to name.
 
         Returns
         -------

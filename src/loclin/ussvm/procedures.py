@@ -226,9 +226,9 @@ class DescentStream(StreamProcedure):
     factor : float
         On the rule of a name.
     n_nonzero : int or None
-        Most nonzeros of a code.
+        Maximum number of nonzeros in a code.
     largest_batch : int
-        Most rows of a batch.
+        Maximum number of rows in a batch.
     """
 
     descent: DictionaryDescent

@@ -41,7 +41,7 @@ class CodeSolver:
     positive_weight : float
         What the losses of a scorer's positive rows are multiplied by.
     n_nonzero : int or None
-        Most nonzeros of a code.
+        Maximum number of nonzeros in a code.
     tol : float
         Gap to reach, as a part of the objective.
     """
