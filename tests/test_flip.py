@@ -4,7 +4,7 @@ import datetime
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.pipeline import make_pipeline
@@ -228,6 +228,7 @@ def test_a_box_is_where_the_trees_say_one_thing():
     assert (codes.sum(axis=0) > 0).all()
 
 
+@example([(5.656526533966053e-162, 0.0, 0.0, 0.0)], 1.0)
 @given(
     st.lists(st.tuples(*[st.floats(-3, 3)] * 2, *[st.floats(0, 2)] * 2), min_size=1, max_size=5),
     st.floats(0, 5),

@@ -17,14 +17,14 @@ from scipy.sparse import csr_array, issparse
 from sklearn.datasets import load_svmlight_file
 
 from loclin.cli._errors import listed, one_line, plural
-from loclin.tables.reading import (
-    PARQUET,
+from loclin.tables.files import (
     UnreadableFile,
     check_size,
     explained,
     suffix_of,
     text_size,
 )
+from loclin.tables.reading import PARQUET
 
 __all__ = [
     "Arrays",

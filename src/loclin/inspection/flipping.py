@@ -309,9 +309,9 @@ def nearest_beyond(slope: Floats, need: float, low: Floats, high: Floats) -> Flo
     order = np.argsort(meets, kind="stable")
     meets, steep = meets[order], slope[order] ** 2
     rest = np.cumsum(steep[::-1])[::-1]  # what still moves
-    gained = 0.0
+    gained, least = 0.0, need / np.finfo(np.float64).max
     for k in range(len(order)):
-        if rest[k] <= 0:
+        if rest[k] <= least:  # or the change would have no number
             break
         length = (need - gained) / rest[k]
         if length <= meets[k]:

@@ -10,6 +10,7 @@ It needs pandas, and DuckDB for files: ``pip install "loclin[tables]"``.
 
 from loclin.tables.encoder import TableEncoder
 from loclin.tables.explain import contributions
-from loclin.tables.reading import UnreadableFile, read, read_parts
+from loclin.tables.files import UnreadableFile
+from loclin.tables.reading import read, read_parts
 
 __all__ = ["TableEncoder", "UnreadableFile", "contributions", "read", "read_parts"]

@@ -10,14 +10,20 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loclin.tables.kinds import pandas
+from loclin.tables.cells import pandas
+from loclin.tables.files import (
+    UnreadableFile,
+    check_size,
+    explained,
+    suffix_of,
+    text_size,
+)
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -35,10 +41,6 @@ VECTOR = 2048  # rows, DuckDB's unit
 CELL_BYTES = 60  # of a short text in a DataFrame
 TEXT_COPIES = 4  # of a text, while it becomes a DataFrame's
 COLUMN_BYTES = 70_000  # of a column while a table is read, however few its rows
-
-
-class UnreadableFile(ValueError):
-    """A file that cannot be read, or not as what it was taken for."""
 
 
 def read(path: str | Path, *, header: bool = True, max_bytes: float = 1e9) -> DataFrame:
@@ -354,68 +356,3 @@ def _is_number(text: str) -> bool:
         return bool(np.isfinite(float(text)))
     except ValueError:
         return False
-
-
-def suffix_of(path: Path) -> str:
-    """Return what tells a file's kind, in lower case; ``.gz`` after it does not."""
-    name = path.name.lower()
-    packed = name.endswith(".gz")
-    suffix = Path(name.removesuffix(".gz")).suffix
-    return "" if packed and suffix in (".npz", ".parquet", ".pq") else suffix
-
-
-def text_size(path: Path, limit: float) -> int:
-    """Return a text file's length, unpacked, or one above the limit."""
-    if path.suffix.lower() != ".gz":
-        return path.stat().st_size
-    size = 0
-    with gzip.open(path) as file:
-        while size <= limit and (chunk := file.read(2**20)):
-            size += len(chunk)
-    return size
-
-
-def check_size(path: str, needed: float, limit: float, what: str) -> None:
-    """Raise where ``what`` needs more bytes than the limit."""
-    if needed > limit:
-        raise UnreadableFile(
-            f"{path}: {what} {needed / 1e9:,.3g} GB, and the limit is {limit / 1e9:g} GB; "
-            "if the file is right, allow more (max_bytes, --max-gb)"
-        )
-
-
-@contextmanager
-def explained(path: str) -> Iterator[None]:
-    """Turn whatever a reader raises on a broken file into an UnreadableFile."""
-    try:
-        yield
-    except (UnreadableFile, ImportError, GeneratorExit):
-        raise
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{path}: not in UTF-8; save it in that encoding") from error
-    except OSError as error:
-        why = error.strerror or " ".join(str(error).split())
-        raise UnreadableFile(
-            f"{path}: cannot be read ({why}); check the name, the folder and the file"
-        ) from error
-    except Exception as error:
-        raise UnreadableFile(f"{path}: {_why(str(error))}") from error
-
-
-def _why(text: str) -> str:
-    """Say what is wrong with a file in a few words."""
-    line = re.search(r"on Line: (\d+)", text)
-    widths = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
-    if line and widths:
-        return (
-            f"line {line[1]} has {widths[2]} cells, the first line {widths[1]}; mend that line, "
-            "drop lines above the names, and put texts with separators in quotes"
-        )
-    if "unicode" in text.lower():
-        return "not in UTF-8; save it in that encoding"
-    if "state machine" in text:
-        return "its lines end in different ways; save it with one kind of line end"
-    if line:
-        last = "it is too long" if "line size" in text else "a quote is not closed"
-        return f"line {line[1]} cannot be read ({last}); mend that line"
-    return f"cannot be read ({' '.join(text.split())[:160]}); mend it or save it again"
