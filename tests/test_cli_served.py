@@ -10,9 +10,9 @@ import time
 import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
-from typer.testing import CliRunner
 
 import loclin.io
+from tests.test_cli_data import runner as new_runner
 from tests.test_tables import churn
 
 pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
@@ -20,7 +20,7 @@ from loclin.cli import _fit  # noqa: E402
 from loclin.cli._app import app  # noqa: E402
 from loclin.tables import reading  # noqa: E402
 
-runner = CliRunner()
+runner = new_runner()
 
 
 def run(*arguments, status=0, text=None):
