@@ -57,17 +57,21 @@ def watching(names: Sequence[str]) -> Iterator[Watch]:
     """Show models at work on standard error, where that is a terminal."""
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     console = Console(stderr=True, highlight=False, force_terminal=on_terminal)
-    with Progress(
+    progress = Progress(
         SpinnerColumn(finished_text="[green]✓"),
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[doing]}", markup=False),
         console=console,
         transient=True,
-        disable=not on_terminal or console.is_dumb_terminal,
         refresh_per_second=4,  # seldom, since it runs beside what is being timed
-    ) as progress:
-        yield Watch(progress, names)
+    )
+    watch = Watch(progress, names)
+    if not on_terminal or console.is_dumb_terminal:
+        yield watch  # which tells nobody
+        return
+    with progress:
+        yield watch
 
 
 def show(report: Report) -> None:
