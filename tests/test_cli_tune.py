@@ -142,6 +142,9 @@ def test_a_budget_that_is_too_short_says_what_is_enough(fits):
     own = System("own", lambda seed: None, {"a": loguniform(1, 10)}, own=True)
     found = tune(own, rows_of(np.arange(200) % 2), Shape(200, 1), Settings(budget=1.0))
     assert (found.tried, found.needed) == (2, 0.0), "its fits find what matters most"
+    fits.seconds = lambda drawn: 5.0
+    found = tune(own, rows_of(np.arange(200) % 2), Shape(200, 1), Settings(budget=1.0))
+    assert (found.folds, found.needed) == (1, 0.0)
 
 
 def test_first_candidate_is_scored_however_slow(fits):

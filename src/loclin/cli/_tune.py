@@ -139,10 +139,10 @@ def tune(
         raise failures[0]
     losses, drawn = best
     spent = perf_counter() - start
-    # a fit of loclin's own finds what matters most by itself
-    enough = 1 if system.own else min(WANTED, len(bests) + sum(1 for _ in candidates))
+    enough = min(WANTED, len(bests) + sum(1 for _ in candidates))
+    is_cut = len(bests) < enough or len(losses) < len(splits)
     needed = 0.0
-    if len(bests) < enough or len(losses) < len(splits):
+    if is_cut and not system.own:  # loclin's own find what matters most in every fit
         needed = 2 * spent * enough * len(splits) / (len(bests) * len(losses))
     return Tuned(drawn, bests[-1], len(losses), len(rows), len(bests), needed, spent)
 
