@@ -24,7 +24,7 @@ from loclin.cli._outputs import check_outputs, write_outputs
 from loclin.cli._report import Report, json_text
 from loclin.cli._saved import About, save_model
 from loclin.cli._settings import Settings, check_metric
-from loclin.cli._systems import System, pick, roster, unfitted
+from loclin.cli._systems import System, described, pick, roster, unfitted
 from loclin.cli._terminal import INTERRUPTED, lost_output, say
 
 __all__ = ["Files", "run"]
@@ -95,8 +95,7 @@ def run(
         interrupted,
     )
     if report.taken is not None:
-        system, drawn = systems[report.taken.model], report.taken.tuned.drawn
-        taken = unfitted(system, drawn, rows.X, settings.seed)
+        taken = _unfitted(report, systems, report.taken, rows)
         report = replace(report, code=python_code(rows, taken, header=files.header))
     try:
         if lost is None and sys.stdout is not None:
@@ -135,11 +134,21 @@ def _found(
     return found, perf_counter() - start, interrupted, lost
 
 
+def _unfitted(
+    report: Report, systems: Mapping[str, System], row: Result, rows: Labelled
+) -> Any:
+    """Return the unfitted pipeline of a row of the table, for all rows of the data."""
+    data, seed = report.data, report.settings.seed
+    shape = replace(described(data.X_train), n_rows=len(rows.y))
+    is_table = data.encoder is not None
+    return unfitted(systems[row.model], row.tuned.drawn, shape, seed, table=is_table)
+
+
 def _save_best(
     path: Path, report: Report, systems: Mapping[str, System], rows: Labelled
 ) -> None:
     """Fit the best of loclin's models to all rows, and save it."""
-    taken, data, settings = report.taken, report.data, report.settings
+    taken, data = report.taken, report.data
     own = [row for row in (*report.fair, *report.rows) if row.own]
     if not own:
         raise InputError(f"--save {path}: no model of loclin was compared")
@@ -149,7 +158,7 @@ def _save_best(
             f"note: {taken.model} is scikit-learn's; the best of loclin's is saved",
             error=True,
         )
-    model = unfitted(systems[row.model], row.tuned.drawn, rows.X, settings.seed)
+    model = _unfitted(report, systems, row, rows)
     about = About.of(rows, row.model, "test rows", row.figures, len(data.y_test))
     save_model(model.fit(rows.X, rows.y), about, path)
     say(f"saved {row.model} in {path}", error=True)

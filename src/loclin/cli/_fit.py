@@ -17,7 +17,7 @@ from loclin.cli._measure import Answers, figure, loss, stratified_rows
 from loclin.cli._outputs import check_outputs
 from loclin.cli._saved import About, save_model
 from loclin.cli._settings import METRICS, check_metric
-from loclin.cli._systems import pick, roster, unfitted
+from loclin.cli._systems import Shape, described, pick, roster, unfitted
 from loclin.cli._terminal import say
 from loclin.cli._text import named_figure
 from loclin.tables import TableEncoder
@@ -62,9 +62,10 @@ def fit_and_save(
         notes.append(f"figures are of {len(compared):,} rows, drawn at random")
     for note in notes:
         say(f"note: {note}", error=True)
-    found = []
+    found, is_table = [], hasattr(rows.X, "columns")
+    shape = Shape(*rows.X.shape) if is_table else described(rows.X)
     for system in systems:
-        pipeline = unfitted(system, {}, rows.X, seed)
+        pipeline = unfitted(system, {}, shape, seed, table=is_table)
         figures = _measured(pipeline, rows.X, y, compared, seed)
         found.append((loss(metric, figures[metric]), system.name, pipeline, figures))
         if not as_json:

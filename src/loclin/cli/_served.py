@@ -28,6 +28,8 @@ from loclin.io import replaced
 from loclin.tables import read_parts
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from loclin.inspection import LocalModelDisplay
 
 __all__ = ["explain_row", "predict_rows", "show_info"]
@@ -84,20 +86,7 @@ def predict_rows(
                     table.insert(
                         place, name, rows[name].to_numpy(), allow_duplicates=True
                     )
-            if as_json and len(table):
-                form = {"orient": "records", "lines": True, "double_precision": 15}
-                to.write(table.to_json(**form, force_ascii=False))
-            elif as_json:
-                continue
-            else:
-                first = number == 0
-                table.to_csv(
-                    to,
-                    index=False,
-                    header=first,
-                    lineterminator="\n",
-                    float_format="%.6g",
-                )
+            _write(table, to, as_json=as_json, names=number == 0)
             n_rows += len(table)
     if str(out) != "-":
         say(f"wrote {n_rows:,} rows to {out}", error=True)
@@ -106,6 +95,16 @@ def predict_rows(
         say(f"note: columns {listed(others)} are not used", error=True)
     for (name, what), count in found.items():
         say(f"note: column '{name}': {count:,} {what}", error=True)
+
+
+def _write(table: DataFrame, to: TextIO, *, as_json: bool, names: bool) -> None:
+    """Write rows as CSV, or as one JSON object a row."""
+    if not as_json:
+        form = {"index": False, "lineterminator": "\n", "float_format": "%.6g"}
+        table.to_csv(to, header=names, **form)  # type: ignore[call-overload]
+    elif len(table):  # of no rows, pandas writes an empty line
+        form = {"orient": "records", "lines": True, "double_precision": 15}
+        to.write(table.to_json(**form, force_ascii=False))  # type: ignore[call-overload]
 
 
 @contextmanager

@@ -140,15 +140,15 @@ def described(X: Any) -> Shape:
     return Shape(n_rows, n_features, sparse=True, variance=variance)
 
 
-def unfitted(system: System, drawn: Mapping[str, Any], X: Any, seed: int) -> Any:
-    """Return the unfitted pipeline for rows; before one for tables stands an encoder."""
-    if not hasattr(X, "columns"):
-        return system.make(drawn, described(X), seed)
+def unfitted(
+    system: System, drawn: Mapping[str, Any], shape: Shape, seed: int, *, table: bool
+) -> Any:
+    """Return the unfitted pipeline for features of a shape, with an encoder for a table."""
+    model = system.make(drawn, shape, seed)
+    if not table:
+        return model
     from loclin.tables import TableEncoder
 
-    encoder = TableEncoder()
-    n_features = encoder.fit(X).means_.size if drawn else 1
-    model = system.make(drawn, Shape(len(X), n_features), seed)
     steps = model.named_steps.values() if isinstance(model, Pipeline) else [model]
     return make_pipeline(TableEncoder(), *steps)
 

@@ -153,6 +153,8 @@ def _dialect(
     database: DuckDBPyConnection, path: Path, limit: float
 ) -> tuple[str, list[str]]:
     """Return the delimiter that makes all rows equally wide, and the first row's cells."""
+    from duckdb import Error as DuckDBError
+
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         start = file.read(LONGEST_ROW)
@@ -169,7 +171,7 @@ def _dialect(
         try:
             n_probed = min(PROBED, max(100, CELLS_AT_ONCE // len(cells)))
             _csv_rows(database, str(path), delimiter, len(cells), n_probed).fetchall()
-        except Exception as error:
+        except DuckDBError as error:
             uneven.append((len(cells), error))
         else:
             even.append((delimiter, cells))
