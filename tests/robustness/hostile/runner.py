@@ -27,7 +27,7 @@ from tests.robustness.hostile.case import CSV, Case, X, Y
 
 SECONDS, MEGABYTES = 30.0, 1000.0
 CLOCK = 5 * SECONDS  # when a case is killed
-SAID = re.compile(r"^(note: |wrote |saved )|training rows")  # no fault
+SAID = re.compile(r"^(note: |wrote |saved )|[0-9] training rows, ")  # no fault
 MODELS = Path(tempfile.gettempdir()) / "loclin-hostile-models"
 FAULTS = ("traceback", "signal", "over time", "over memory", "status", "lines")
 
