@@ -22,11 +22,12 @@ from sklearn.preprocessing import (
 import loclin
 from loclin.inspection import (
     LocalModelDisplay,
+    contributions,
     explanation_page,
     feature_importances,
     importances,
 )
-from loclin.tables import TableEncoder, contributions
+from loclin.tables import TableEncoder
 from tests.test_tables import KINDS, churn
 
 pd = pytest.importorskip("pandas", reason="needs the extra [tables]")
@@ -376,7 +377,7 @@ def test_what_cannot_be_explained_is_said(tables):
     with pytest.raises(ValueError, match="holds 6 rows, not 7"):
         explain(model, X[:7], reference=X).plot()
     with pytest.raises(TypeError, match="The step PolynomialFeatures cannot"):
-        explain(make_pipeline(PolynomialFeatures(), ml3()), X)
+        explain(make_pipeline(PolynomialFeatures(), ml3()).fit(X, Y), X)
     with pytest.raises(TypeError, match="StandardScaler has no method local_model"):
         explain(StandardScaler(), X)
     with pytest.raises(ValueError, match="rows and columns"):

@@ -3,18 +3,27 @@
 `LocalModelDisplay` shows what each column adds to a score, `explanation_page` writes it as one
 HTML page, and `feature_importances` takes the mean over rows. `EffectDisplay` draws scores along
 a column, `RegionsDisplay` the classes and local models over two of them, and `ModelUsageDisplay`
-which local models act where. `flip` finds a small change that changes a prediction, `record`
+which local models act where. `local_model`, `local_gradient` and `contributions` return the
+numbers. `flip` finds a small change that changes a prediction, `record`
 writes a decision down, `summary` says what a model is, and `merge_models` makes it smaller. They
-read a classifier of loclin, alone or behind scalers or a `TableEncoder` in a pipeline.
+read a classifier of loclin, alone or in a pipeline: behind a `TableEncoder`, a `ColumnTransformer`,
+scalers, or linear projections such as PCA. `flip`, `summary` and `merge_models` take a
+`TableEncoder` and scalers only.
 
 Pictures need matplotlib (``pip install "loclin[plot]"``), pages Jinja2 as well
 (``pip install "loclin[html]"``), data frames pandas (``pip install "loclin[tables]"``).
 """
 
+from loclin.inspection.bars import LocalModelDisplay
 from loclin.inspection.effect import EffectDisplay
+from loclin.inspection.explained import (
+    LocalModels,
+    contributions,
+    local_gradient,
+    local_model,
+)
 from loclin.inspection.flips import Flip, flip
 from loclin.inspection.importances import feature_importances
-from loclin.inspection.local_model import LocalModelDisplay
 from loclin.inspection.merging import Merged, merge_models
 from loclin.inspection.page import explanation_page
 from loclin.inspection.records import record
@@ -26,13 +35,17 @@ __all__ = [
     "EffectDisplay",
     "Flip",
     "LocalModelDisplay",
+    "LocalModels",
     "Merged",
     "ModelUsageDisplay",
     "RegionsDisplay",
     "Summary",
+    "contributions",
     "explanation_page",
     "feature_importances",
     "flip",
+    "local_gradient",
+    "local_model",
     "merge_models",
     "record",
     "summary",

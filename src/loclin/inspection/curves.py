@@ -13,8 +13,6 @@ from loclin.inspection.parts import pair_of
 from loclin.inspection.planes import Columns, named
 from loclin.inspection.ruling import decisions_of
 from loclin.inspection.text import value_text
-from loclin.tables.cells import Cells
-from loclin.tables.kinds import style_of, values_of
 
 _MOST_VALUES = 40  # of a category
 _NUMBERS = 2**21  # of slopes that are held at once
@@ -71,7 +69,7 @@ def values_along(
     """
     kind, name = columns.kind(place), columns.names[place]
     if kind in ("number", "date"):
-        numbers = np.concatenate([_read(kind, one) for one in (known, own)])
+        numbers = np.concatenate([columns.numbers(place, one) for one in (known, own)])
         numbers = numbers[np.isfinite(numbers)]
         if not len(numbers) or numbers.min() == numbers.max():
             raise ValueError(
@@ -82,8 +80,9 @@ def values_along(
         if kind == "date":
             days = np.unique(np.linspace(low, high, n_places).round().astype(np.int64))
             return days.astype("datetime64[D]"), kind
-        return np.unique([*np.linspace(low, high, n_places), *_read(kind, own)[
-            np.isfinite(_read(kind, own))]]), kind  # fmt: skip
+        of_rows = columns.numbers(place, own)
+        of_rows = of_rows[np.isfinite(of_rows)]
+        return np.unique([*np.linspace(low, high, n_places), *of_rows]), kind
     seen = {value_text(one): one for one in [*known.tolist(), *own.tolist()]}
     if len(seen) > _MOST_VALUES:
         raise ValueError(
@@ -95,23 +94,12 @@ def values_along(
     return values, kind
 
 
-def _read(kind: str, values: NDArray[Any]) -> Floats:
-    """Return numbers, or days, of a column's values."""
-    if kind == "number" and values.dtype.kind in "iufb":
-        return values.astype(np.float64)
-    from pandas import Series
-
-    cells = Cells(Series(values))
-    style = style_of(kind, cells.distinct[0])[0] if cells.form == "texts" else ""
-    return values_of(kind, cells, style)[0]
-
-
 class Curves:
     """Rows that are moved along a column.
 
     Parameters
     ----------
-    columns : PlainColumns or TableColumns
+    columns : Columns
     classifier : object
     X : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_columns)
     place : int

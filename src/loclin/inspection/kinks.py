@@ -32,7 +32,7 @@ def known_kinks(classifier: Any, feature: int) -> Floats:
     """
     try:
         terms = describe(classifier).terms
-    except ValueError:  # codes of a transformer, or training rows
+    except ValueError:  # codes of a transformer, training rows, or projections
         return np.empty(0)
     found = [_of_term(term, feature) for term in terms]
     return np.unique(np.concatenate(found)) if found else np.empty(0)

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from loclin.inspection.boxes import boxes_of
+from loclin.inspection.columns import steps_of
+from loclin.inspection.tracing import SCALERS, slope_of
 from loclin.portable import Description, describe
 from loclin.tables import TableEncoder
 from loclin.tables.cells import pandas
 
 Floats = NDArray[np.float64]
-_SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
 _MOST_BOXES = 200  # of trees that are looked at: the nearest, and as many of the others
 _BEYOND = 1e-6  # units that a value is moved past a border of a box
 _DIFFERENCE = 1e-4  # units of a difference, where a model tells no slopes
@@ -41,19 +41,16 @@ class Steps:
     """
 
     def __init__(self, model: Any, *, several_labels: bool = False) -> None:
-        steps = [model]
-        if isinstance(model, Pipeline):
-            steps = [step for _, step in model.steps if step not in (None, "passthrough")]
-        *before, self.classifier = steps
+        *before, self.classifier = steps_of(model)
         in_front = bool(before) and isinstance(before[0], TableEncoder)
         self.encoder: Any = before.pop(0) if in_front else None
         self.scalers = before
-        strange = [type(one).__name__ for one in before if not isinstance(one, _SCALERS)]
+        strange = [type(one).__name__ for one in before if not isinstance(one, SCALERS)]
         if strange or not hasattr(self.classifier, "decision_function"):
             raise TypeError(
                 f"{strange[0] if strange else type(self.classifier).__name__} cannot be a step. "
                 "Give a classifier of loclin, alone or behind a TableEncoder and "
-                f"{', '.join(kind.__name__ for kind in _SCALERS)}."
+                f"{', '.join(kind.__name__ for kind in SCALERS)}."
             )
         if getattr(self.classifier, "_multilabel", False) and not several_labels:
             raise ValueError(
@@ -62,13 +59,13 @@ class Steps:
 
     def slopes(self) -> Any:
         """Return the factor from each column to the classifier's feature."""
-        return math.prod((_slope_of(one) for one in self.scalers), start=1.0)
+        return math.prod((slope_of(one) for one in self.scalers), start=1.0)
 
     def units(self, description: Description | None) -> Any:
         """Return the training spread of each column in front of the scalers, or 1."""
         for k, scaler in enumerate(self.scalers):
             if isinstance(scaler, StandardScaler) and scaler.scale_ is not None:
-                first = math.prod(map(_slope_of, self.scalers[:k]), start=1.0)
+                first = math.prod(map(slope_of, self.scalers[:k]), start=1.0)
                 return scaler.scale_ / np.abs(first)
         term = None if description is None else description.terms[0]
         if term is None or term.scale is None:
@@ -377,9 +374,3 @@ class PlainMoves(Moves):
         if self._fitted is None:
             return rows
         return pandas().DataFrame(rows, columns=self._fitted)
-
-
-def _slope_of(scaler: Any) -> Any:
-    if isinstance(scaler, MinMaxScaler):
-        return scaler.scale_
-    return 1.0 if scaler.scale_ is None else 1.0 / scaler.scale_

@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from loclin.inspection.bars import LocalModelDisplay
 from loclin.inspection.drawing import Row, draw, height_of, limits_of, others_text
-from loclin.inspection.local_model import LocalModelDisplay
 from loclin.inspection.text import printable, required, shortened, signed, value_text
 
 _INSTALL = '"loclin[html]"'

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.inspection.columns import PlainColumns, Reference, TableColumns
+from loclin.inspection.columns import Columns, Reference
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -51,9 +51,7 @@ class Parts(NamedTuple):
         return Parts(*(part[rows, first] - part[rows, second] for part in self))
 
 
-def parts_of(
-    columns: PlainColumns | TableColumns, classifier: Any, reference: Reference, X: Any
-) -> Parts:
+def parts_of(columns: Columns, classifier: Any, reference: Reference, X: Any) -> Parts:
     """Return the parts of the scores of rows, in their columns."""
     if getattr(classifier, "_multilabel", False):
         raise ValueError(
@@ -61,15 +59,21 @@ def parts_of(
             "Use its local_model."
         )
     features = columns.features(X)
+    coef, constant, scores = models_of(classifier, features)
+    dense = features.toarray() if hasattr(features, "toarray") else np.asarray(features)
+    added = columns.by_column(coef * (dense - reference.features)[:, None])
+    return Parts(added, constant + coef @ reference.features, scores)
+
+
+def models_of(classifier: Any, features: Any) -> tuple[Floats, Floats, Floats]:
+    """Return the linear models of rows, (n, s, d) and (n, s), and their scores, (n, s)."""
     coef, constant = (
         np.asarray(one, np.float64) for one in classifier.local_model(features)
     )
     scores = np.asarray(classifier.decision_function(features), np.float64)
     if coef.ndim == 2:
         coef, constant, scores = coef[:, None], constant[:, None], scores[:, None]
-    dense = features.toarray() if hasattr(features, "toarray") else np.asarray(features)
-    added = columns.by_column(coef * (dense - reference.features)[:, None])
-    return Parts(added, constant + coef @ reference.features, scores)
+    return coef, constant, scores
 
 
 def pair_of(classes: Sequence[Any], known: NDArray[Any]) -> tuple[int, int]:

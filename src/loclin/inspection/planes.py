@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.inspection.columns import PlainColumns, TableColumns
+from loclin.inspection.columns import Columns, PlainColumns
 from loclin.tables.cells import frame_of
 
 Floats = NDArray[np.float64]
-Columns = PlainColumns | TableColumns
 
 
 class Plane(NamedTuple):

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 import loclin
 import loclin.io
 from loclin.fitting.checks import check_number
-from loclin.inspection.columns import Reference, columns_of
+from loclin.inspection.columns import Reference, columns_of, steps_of
 from loclin.inspection.parts import parts_of
 from loclin.portable import describe
 
@@ -68,7 +68,7 @@ def record(
     Raises
     ------
     TypeError
-        If a step in front of the classifier mixes columns.
+        If a step in front of the classifier cannot be explained in columns.
     ValueError
         If there is not one row, or the model has no reference.
 
@@ -119,7 +119,7 @@ def record(
     base, score = float(chosen.base[0]), float(chosen.scores[0])
     return {
         "loclin": loclin.__version__,
-        "model": {"kind": type(classifier).__name__, "sha256": hash_of(model)},
+        "model": {"kind": type(steps_of(model)[-1]).__name__, "sha256": hash_of(model)},
         "inputs": _by_name(columns.names, values[0].tolist()),
         "label": label,
         "against": against,

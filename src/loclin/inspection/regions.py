@@ -89,10 +89,10 @@ class RegionsDisplay:
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from loclin import L3MClassifier
+    >>> from loclin import ML3Classifier
     >>> from loclin.inspection import RegionsDisplay
     >>> X, y = make_moons(300, noise=0.15, random_state=0)
-    >>> model = L3MClassifier(4, random_state=0).fit(X, y)
+    >>> model = ML3Classifier(random_state=0).fit(X, y)
     >>> display = RegionsDisplay.from_estimator(model, X, y=y, grid_resolution=30)
     >>> display.predicted.shape, display.names
     ((30, 30), ['x0', 'x1'])

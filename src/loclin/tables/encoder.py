@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from loclin.engine.warned import warn
 from loclin.fitting.atomic import atomic
 from loclin.fitting.checks import check_number, check_option
-from loclin.tables.cells import Cells, frame_of
+from loclin.tables.cells import Cells, frame_of, pandas
 from loclin.tables.features import fit_category, fit_numeric, fit_text
-from loclin.tables.kinds import KINDS, Decision, Unreadable, kind_of, style_of
+from loclin.tables.kinds import KINDS, Decision, Unreadable, kind_of, style_of, values_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -76,7 +76,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     origins_ : list of str
         The table's column behind each feature.
     means_ : ndarray of shape (n_features,)
-        Means of the features over the training rows: the reference of `contributions`.
+        Means of the features over the training rows: the reference of
+        `loclin.inspection.contributions`.
 
     Notes
     -----
@@ -93,7 +94,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     >>> import pandas as pd
     >>> from sklearn.pipeline import make_pipeline
     >>> from loclin import ML3Classifier
-    >>> from loclin.tables import TableEncoder, contributions
+    >>> from loclin.inspection import contributions
+    >>> from loclin.tables import TableEncoder
     >>> table = pd.DataFrame({
     ...     "age": [31, 45, None, 52] * 10,
     ...     "plan": ["basic", "gold", "basic", None] * 10,
@@ -239,6 +241,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             for name, one in self._columns.items()
         ]
         return np.hstack(blocks), +found
+
+    def numbers_of(self, name: str, values: Any) -> NDArray[np.float64]:
+        """Return values of a column of numbers, flags or dates, read as it was learned.
+
+        Parameters
+        ----------
+        name : str
+            One that `kinds_` calls "number", "flag" or "date".
+        values : array-like of shape (n,)
+
+        Returns
+        -------
+        numbers : ndarray of shape (n,)
+            Dates are days since 1970. NaN where there is a gap, or a value of another kind.
+        """
+        check_is_fitted(self)
+        column = self._columns[name]
+        cells = Cells(pandas().Series(values))
+        return values_of(column.kind, cells, column.style, column.words)[0]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the features.

@@ -141,9 +141,11 @@ class LocalModelDisplay:
         Parameters
         ----------
         model : classifier or Pipeline
-            Fitted: a classifier of loclin that has `local_model`. In a pipeline a `TableEncoder`
-            and scalers (`StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`, `RobustScaler`) may
-            stand before it.
+            Fitted: a classifier of loclin that has `local_model`. In a pipeline may stand before
+            it: steps that make features of single columns (a `TableEncoder`, scalers,
+            `SimpleImputer`, `OneHotEncoder`, `OrdinalEncoder`, `QuantileTransformer`,
+            selections of features), a `ColumnTransformer` of such, and then linear projections
+            (`PCA`, `TruncatedSVD`, `FastICA`, random projections).
         X : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_columns)
             A few rows, as the model takes them.
         reference : row, array-like, DataFrame or None, default=None

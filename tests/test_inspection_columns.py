@@ -1,0 +1,207 @@
+"""Both exact answers in the columns in front of a pipeline, by sums and by differences."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+
+from loclin import CSVMClassifier, LocallyLinearEnsemble, ML3Classifier, SAPLClassifier
+from loclin.inspection import (
+    EffectDisplay,
+    LocalModelDisplay,
+    contributions,
+    feature_importances,
+    local_gradient,
+    local_model,
+    record,
+)
+from loclin.tables import TableEncoder
+
+pd = pytest.importorskip("pandas", reason="needs the extra [tables]")
+X, Y = load_iris(return_X_y=True)
+X = X + np.random.default_rng(0).normal(0, 0.01, X.shape)  # no row at a knot
+EXACT = {"rtol": 1e-9, "atol": 1e-9}
+MODELS = [
+    ML3Classifier(3, random_state=0, max_iter=5),
+    SAPLClassifier(8, random_state=0, max_iter=5),
+    LocallyLinearEnsemble(n_folds=2, random_state=0),
+]
+LINEAR = {
+    "scaled": [StandardScaler()],
+    "components": [StandardScaler(), PCA(3, whiten=True)],
+    "many": [SimpleImputer(), MinMaxScaler(), SelectKBest(k=3), IncrementalPCA(2), RobustScaler()],
+    "not centred": [TruncatedSVD(3)],
+    "selected": [SelectKBest(k=2)],
+}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Fitted pipelines of numbers, by steps, model and number of classes."""
+    known = {}
+
+    def of(steps, model, n_classes):
+        key = steps, id(model), n_classes
+        if key not in known:
+            y = Y if n_classes == 3 else (Y == 1).astype(int)
+            known[key] = clone(make_pipeline(*LINEAR[steps], model)).fit(X, y)
+        return known[key]
+
+    return of
+
+
+def of_classes(decisions, by_class):
+    two = decisions.ndim == 1 and by_class
+    return np.stack([-decisions / 2, decisions / 2], axis=1) if two else decisions
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("by_class", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", MODELS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("steps", LINEAR)
+def test_both_answers_hold_in_units_as_given(fitted, steps, model, n_classes, by_class):
+    pipeline, rows = fitted(steps, model, n_classes), X[::15]
+    decisions = of_classes(pipeline.decision_function(rows), by_class)
+
+    found = local_model(pipeline, rows, by_class=by_class)
+    values = found.values if found.coef.ndim == 2 else found.values[:, None]
+    np.testing.assert_allclose(found.intercept + (found.coef * values).sum(-1), decisions, **EXACT)
+    np.testing.assert_array_equal(found.values, rows)
+
+    slopes = local_gradient(pipeline, rows, by_class=by_class)
+    assert slopes.shape == found.coef.shape
+    for k in range(X.shape[1]):
+        step = 1e-6 * np.eye(4)[k]
+        up, down = (
+            of_classes(pipeline.decision_function(rows + sign * step), by_class) for sign in (1, -1)
+        )
+        # differences of scores lose digits
+        close = {"rtol": 1e-4, "atol": 1e-6 * abs(slopes).max()}
+        np.testing.assert_allclose((up - down) / 2e-6, slopes[..., k], **close)
+
+
+def mixed(n=160):
+    """A table of numbers, categories and gaps, and a label that hangs on all of them."""
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({
+        "age": rng.integers(18, 80, n).astype(float),
+        "plan": rng.choice(["basic", "gold", "silver"], n),
+        "size": rng.choice(["S", "M", "L"], n),
+        "pay": rng.gamma(5, 500, n),
+        "note": rng.choice(["a", "b"], n),
+    })  # fmt: skip
+    score = (table["age"] - 49) / 18 * np.where(table["plan"] == "gold", -1, 1)
+    score += (table["size"] == "L") + table["pay"] / 4000
+    table.loc[::7, "age"] = np.nan
+    return table, np.where(score > score.median(), "yes", "no")
+
+
+NUMBERS = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+FRONTS = {
+    "names": make_column_transformer(
+        (NUMBERS, ["pay", "age"]), (OneHotEncoder(drop="if_binary"), ["plan", "size"])
+    ),
+    "selected by type": ColumnTransformer(
+        [("category", OneHotEncoder(min_frequency=60), make_column_selector(dtype_exclude=float)),
+         ("number", NUMBERS, make_column_selector(dtype_include=float))]
+    ),
+    "slice, order": make_column_transformer(
+        (OneHotEncoder(drop="first", sparse_output=False), slice("plan", "plan")),
+        (OrdinalEncoder(), ["size"]), (NUMBERS, ["age"]), ("passthrough", ["pay"]),
+    ),
+    "rest as it is": make_column_transformer(
+        (OneHotEncoder(), [1, 2]), (NUMBERS, [0]), ("drop", ["note"]), remainder="passthrough"
+    ),
+    "bent": make_column_transformer(
+        (OneHotEncoder(), ["plan"]), (NUMBERS, ["age"]),
+        (make_pipeline(FunctionTransformer(np.log1p), QuantileTransformer(n_quantiles=9)), ["pay"]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("behind", [[], [StandardScaler(with_mean=False), TruncatedSVD(3)]])
+@pytest.mark.parametrize("front", [*FRONTS, "table"])
+def test_columns_of_a_table_are_folded(front, behind):
+    table, y = mixed()
+    first = TableEncoder() if front == "table" else FRONTS[front]
+    model = make_pipeline(first, *behind, SAPLClassifier(8, random_state=0, max_iter=5))
+    model.fit(table, y)
+    rows = table[:40]
+    assert rows["age"].isna().any()
+    scores = model.decision_function(rows)
+
+    found = local_model(model, rows)
+    np.testing.assert_allclose(found.intercept + (found.coef * found.values).sum(-1), scores,
+                               **EXACT)  # fmt: skip
+    assert found.columns == [name for name in table if name in found.columns]
+
+    added = contributions(model, rows, reference=table)
+    assert list(added) == [*found.columns, "reference"]
+    np.testing.assert_allclose(added.sum(axis=1), scores, **EXACT)
+    itself = contributions(model, rows[:1], reference=rows[:1]).drop(columns="reference")
+    np.testing.assert_allclose(itself, 0.0, atol=1e-12)
+    display = LocalModelDisplay.from_estimator(model, rows[:1], reference=table)
+    shown = abs(display.contributions[0])
+    np.testing.assert_allclose(shown, abs(added.iloc[0, :-1]), **EXACT)
+
+    slopes = pd.DataFrame(local_gradient(model, rows), columns=found.columns)
+    assert slopes[["plan"]].isna().all(axis=None)
+    np.testing.assert_array_equal(slopes["age"].isna(), rows["age"].isna())
+    for name in ("age", "pay"):
+        if front == "bent" and name == "pay":
+            assert slopes[name].isna().all()
+            continue
+        step = 1e-6 * table[name].std()
+        up, down = (
+            model.decision_function(rows.assign(**{name: rows[name] + sign * step}))
+            for sign in (1, -1)
+        )
+        expected = np.where(slopes[name].isna(), np.nan, (up - down) / (2 * step))
+        close = {"rtol": 1e-4, "atol": 1e-5 * abs(slopes[name]).max()}
+        np.testing.assert_allclose(slopes[name], expected, **close)
+
+
+def test_the_rest_of_inspection_goes_through_the_same_steps():
+    table, y = mixed()
+    model = make_pipeline(FRONTS["names"], PCA(4), ML3Classifier(3, random_state=0, max_iter=5))
+    model.fit(table, y)
+    importances = feature_importances(model, table, reference=table)
+    assert list(importances.index) == ["age", "plan", "size", "pay"]
+    added = contributions(model, table, reference=table)
+    np.testing.assert_allclose(importances, added.iloc[:, :-1].abs().mean(), **EXACT)
+    effect = EffectDisplay.from_estimator(model, table[:2], "pay", values=table["pay"])
+    moved = table[:1].assign(pay=effect.values[3])
+    assert abs(effect.scores[0, 0, 3]) == pytest.approx(
+        abs(model.decision_function(moved)[0]), abs=1e-9
+    )
+    found = record(model, table[:1], reference=table)
+    assert found["model"]["kind"] == "ML3Classifier"
+    assert {one["column"] for side in found["reasons"].values() for one in side} <= set(added)
+
+
+def test_a_step_that_mixes_otherwise_is_named():
+    model = make_pipeline(PolynomialFeatures(), CSVMClassifier(1, random_state=0)).fit(X, Y)
+    for explain in (local_model, local_gradient):
+        with pytest.raises(TypeError, match="PolynomialFeatures cannot be explained"):
+            explain(model, X[:1])
+    table, y = mixed()
+    model = make_pipeline(FRONTS["names"], ML3Classifier(2, random_state=0, max_iter=3))
+    with pytest.raises(ValueError, match="Pass reference="):
+        contributions(model.fit(table, y), table[:1])
