@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -20,12 +20,22 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from loclin import CSVMClassifier, LocallyLinearEnsemble, ML3Classifier, SAPLClassifier
+from loclin import (
+    CSVMClassifier,
+    ForestClassifier,
+    LocallyLinearEnsemble,
+    ML3Classifier,
+    SAPLClassifier,
+    SVMKNNClassifier,
+)
 from loclin.inspection import (
     EffectDisplay,
     LocalModelDisplay,
+    ModelUsageDisplay,
+    box,
     contributions,
     feature_importances,
+    feature_weights,
     local_gradient,
     local_model,
     record,
@@ -205,3 +215,56 @@ def test_a_step_that_mixes_otherwise_is_named():
     model = make_pipeline(FRONTS["names"], ML3Classifier(2, random_state=0, max_iter=3))
     with pytest.raises(ValueError, match="Pass reference="):
         contributions(model.fit(table, y), table[:1])
+
+
+def test_a_box_ends_where_single_columns_bend_or_jump():
+    table, y = mixed()
+    steps = [TableEncoder(), StandardScaler()]
+    bent = make_pipeline(*steps, CSVMClassifier(1, pieces=5, random_state=0)).fit(table, y)
+    found = box(bent, table[1:2])
+    assert found.columns == ["age", "plan", "size", "pay", "note"]
+    place, here = found.columns.index("pay"), local_gradient(bent, table[1:2])[0]
+    low, high = found.low[place], found.high[place]
+    assert low < table["pay"][1] <= high < np.inf
+    for pay, inside in [(low - 1e-6, 0), (low + 1e-6, 1), (high - 1e-6, 1), (high + 1e-6, 0)]:
+        moved = local_gradient(bent, table[1:2].assign(pay=pay))[0, place]
+        assert np.isclose(moved, here[place], rtol=1e-9) == inside
+    assert f"pay = {table['pay'][1]:.6g}: above {low:.6g}, at most {high:.6g}" in str(found)
+    assert np.isinf([found.low[1], found.high[1]]).all()  # a category
+    assert np.isinf(box(bent, table[:1]).low[0])  # a gap
+    assert np.isfinite(found.low[0])
+
+    trees = make_pipeline(*steps, ForestClassifier(10, random_state=0))
+    trees.fit(table, y)
+    jump = box(trees, table[1:2])
+    inside = table[1:2].assign(pay=jump.high[place] - 1e-9)
+    same = trees.decision_function(table[1:2])
+    assert trees.decision_function(inside) == same
+    flat = make_pipeline(*steps, ML3Classifier(2, pieces=None, random_state=0, max_iter=3))
+    assert str(box(flat.fit(table, y), table[:1])) == "no column has a border of its own"
+    with pytest.raises(ValueError, match="row has 2 rows"):
+        box(flat, table[:2])
+
+
+def test_importances_by_model_are_means_over_the_rows_it_rules():
+    model = ML3Classifier(3, random_state=0, max_iter=5).fit(X, Y)
+    by_model = feature_importances(model, X, reference=X, by="model")
+    usage = ModelUsageDisplay.from_estimator(model, X)
+    assert sorted(by_model.index) == sorted(usage.names)
+    shares = dict(zip(usage.names, usage.shares.sum(axis=1), strict=True))
+    mean = sum(shares[name] * by_model.loc[name] for name in by_model.index)
+    np.testing.assert_allclose(mean, feature_importances(model, X, reference=X), **EXACT)
+
+
+def test_weights_serve_feature_selection():
+    rng = np.random.default_rng(0)
+    noisy = np.hstack([rng.normal(size=(150, 4)), X])
+    model = ML3Classifier(3, random_state=0, max_iter=5)
+    chosen = RFE(model, n_features_to_select=3, importance_getter=feature_weights).fit(noisy, Y)
+    assert not chosen.support_[:4].any()
+    weights = feature_weights(clone(model).fit(noisy, Y))
+    assert weights.sum() == pytest.approx(1)
+    kept = SelectFromModel(model, importance_getter=feature_weights).fit(noisy, Y)
+    np.testing.assert_array_equal(kept.get_support(), weights >= weights.mean())
+    with pytest.raises(ValueError, match="SVMKNN"):
+        feature_weights(SVMKNNClassifier(5).fit(X, Y))

@@ -1,20 +1,23 @@
 """Pictures, tables and pages that explain predictions.
 
 `LocalModelDisplay` shows what each column adds to a score, `explanation_page` writes it as one
-HTML page, and `feature_importances` takes the mean over rows. `EffectDisplay` draws scores along
-a column, `RegionsDisplay` the classes and local models over two of them, and `ModelUsageDisplay`
-which local models act where. `local_model`, `local_gradient` and `contributions` return the
-numbers. `flip` finds a small change that changes a prediction, `record`
-writes a decision down, `summary` says what a model is, and `merge_models` makes it smaller. They
-read a classifier of loclin, alone or in a pipeline: behind a `TableEncoder`, a `ColumnTransformer`,
-scalers, or linear projections such as PCA. `flip`, `summary` and `merge_models` take a
-`TableEncoder` and scalers only.
+HTML page, and `feature_importances` takes the mean over rows. `local_model`, `local_gradient` and
+`contributions` return the numbers. `EffectDisplay` draws scores along a column, `RegionsDisplay`
+the classes and local models over two of them, and `ModelUsageDisplay` which local models act
+where. `flip` finds a small change that changes a prediction, and `box` says how far an
+explanation holds. `record` writes a decision down, and `summary` says what a model is.
+`merge_models` makes it smaller, and `feature_weights` serves scikit-learn's feature selection.
+
+They read a classifier of loclin, alone or in a pipeline: behind a `TableEncoder`, a
+`ColumnTransformer`, scalers, or linear projections such as PCA. `flip`, `summary` and
+`merge_models` take a `TableEncoder` and scalers only.
 
 Pictures need matplotlib (``pip install "loclin[plot]"``), pages Jinja2 as well
 (``pip install "loclin[html]"``), data frames pandas (``pip install "loclin[tables]"``).
 """
 
 from loclin.inspection.bars import LocalModelDisplay
+from loclin.inspection.box import Box, box
 from loclin.inspection.effect import EffectDisplay
 from loclin.inspection.explained import (
     LocalModels,
@@ -30,8 +33,10 @@ from loclin.inspection.records import record
 from loclin.inspection.regions import RegionsDisplay
 from loclin.inspection.summaries import Summary, summary
 from loclin.inspection.usage import ModelUsageDisplay
+from loclin.inspection.weights import feature_weights
 
 __all__ = [
+    "Box",
     "EffectDisplay",
     "Flip",
     "LocalModelDisplay",
@@ -40,9 +45,11 @@ __all__ = [
     "ModelUsageDisplay",
     "RegionsDisplay",
     "Summary",
+    "box",
     "contributions",
     "explanation_page",
     "feature_importances",
+    "feature_weights",
     "flip",
     "local_gradient",
     "local_model",

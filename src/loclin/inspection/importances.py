@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from loclin.fitting.checks import check_option
 from loclin.inspection.columns import columns_of
 from loclin.inspection.parts import parts_of
+from loclin.inspection.ruling import Rulers, part
 from loclin.inspection.text import required
 
 if TYPE_CHECKING:
@@ -33,14 +35,15 @@ def feature_importances(
         Rows to take the mean over. They are looked at part by part.
     reference : row, array-like, DataFrame or None, default=None
         As in `LocalModelDisplay.from_estimator`.
-    by : {None, "class"}, default=None
-        "class" takes a mean for each class, over the rows for which it is decided.
+    by : {None, "class", "model"}, default=None
+        "class" takes a mean for each class, over the rows for which it is decided; "model" one
+        for each local model, over the rows where it counts most, as in `ModelUsageDisplay`.
 
     Returns
     -------
     importances : Series or DataFrame
-        One number for each column; with ``by="class"`` one row for each class, NaN where no row
-        is decided so.
+        One number for each column. With ``by="class"`` one line for each class, NaN where no row
+        is decided so; with ``by="model"`` one for each local model that counts most anywhere.
 
     Examples
     --------
@@ -55,29 +58,35 @@ def feature_importances(
     (3, 4)
     """
     if by is not None:
-        check_option("by", by, {"class"})
+        check_option("by", by, {"class", "model"})
     pd = required("pandas", '"loclin[tables]"')
     columns, classifier = columns_of(model, X)
     compared = columns.reference(reference)
-    classes = np.asarray(classifier.classes_)
-    sums = np.zeros((len(classes), len(columns.names)))
-    counts = np.zeros(len(classes))
-    step = max(1, _NUMBERS // (len(classes) * len(compared.features)))
+    rulers = Rulers(classifier) if by == "model" else None
+    sums: dict[int, Any] = {}
+    counts: Counter[int] = Counter()
+    step = max(1, _NUMBERS // (len(classifier.classes_) * len(compared.features)))
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     for start in range(0, n_rows, step):
-        part = (X.iloc if hasattr(X, "iloc") else X)[start : start + step]
-        parts = parts_of(columns, classifier, compared, part)
+        rows = part(X, start, step)
+        parts = parts_of(columns, classifier, compared, rows)
         first, second = parts.winners()
-        np.add.at(sums, first, abs(parts.between(first, second).added))
-        counts += np.bincount(first, minlength=len(classes))
+        sizes = abs(parts.between(first, second).added)
+        groups = first if rulers is None else rulers.of(columns.features(rows), first)
+        for group in np.unique(groups).tolist():
+            sums[group] = sums.get(group, 0.0) + sizes[groups == group].sum(axis=0)
+        counts.update(groups.tolist())
     if not n_rows:
         raise ValueError("There are no rows to take a mean over.")
     if by is None:
-        return pd.Series(
-            sums.sum(axis=0) / n_rows, index=columns.names, name="importance"
-        )
-    with np.errstate(invalid="ignore"):
-        means = sums / counts[:, None]
+        total = sum(sums.values()) / n_rows
+        return pd.Series(total, index=columns.names, name="importance")
+    if rulers is None:
+        names = dict(enumerate(np.asarray(classifier.classes_)))
+    else:
+        names = rulers.names(list(counts))
+    nothing = np.full(len(columns.names), np.nan)
+    means = [sums[k] / counts[k] if counts[k] else nothing for k in names]
     return pd.DataFrame(
-        means, index=pd.Index(classes, name="class"), columns=columns.names
+        means, index=pd.Index(names.values(), name=by), columns=columns.names
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,11 @@ def known_kinks(classifier: Any, feature: int) -> Floats:
         terms = describe(classifier).terms
     except ValueError:  # codes of a transformer, training rows, or projections
         return np.empty(0)
+    return kinks_of(terms, feature)
+
+
+def kinks_of(terms: Sequence[Term], feature: int) -> Floats:
+    """Return where what terms compute bends or jumps by one feature alone."""
     found = [_of_term(term, feature) for term in terms]
     return np.unique(np.concatenate(found)) if found else np.empty(0)
 

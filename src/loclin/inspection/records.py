@@ -95,7 +95,7 @@ def record(
     """
     check_number("n_reasons", n_reasons, Integral, low=1)
     check_is_fitted(model)
-    rows = _as_rows(row)
+    rows = as_rows(row)
     columns, classifier = columns_of(model, rows)
     values = columns.values(rows)
     if len(values) != 1:
@@ -189,7 +189,7 @@ def _is_address(node: Any) -> bool:
     return isinstance(node, list) and bool(node) and str(node[0]) in _ADDRESSES
 
 
-def _as_rows(row: Any) -> Any:
+def as_rows(row: Any) -> Any:
     """Return a row as a table or matrix of one row."""
     if hasattr(row, "columns") or hasattr(row, "tocsr"):
         return row

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from loclin.inspection.moves import Steps, described
 from loclin.inspection.text import printable, shortened, value_text
+from loclin.inspection.weights import weights_of
 from loclin.portable import (
     CodesByScorer,
     ConstantCode,
@@ -23,7 +24,6 @@ from loclin.portable import (
     NearestAnchors,
     Pooling,
     TangentCodes,
-    Term,
     TreePath,
 )
 from loclin.tables.cells import pandas
@@ -164,7 +164,7 @@ def summary(model: Any) -> Summary:
         coding=tuple(dict.fromkeys(_in_words(term.coder) for term in terms)),
         n_models=sum(term.intercept.shape[-1] for term in terms) or None,
         strength=next((float(one) for one in strengths if one is not None), None),
-        weights={} if description is None else _weights(description, _columns(steps)),
+        weights=_by_column(description, _columns(steps)),
         n_bytes=_size_of(model),
         seconds_a_row=_seconds(classifier, n_features),
     )
@@ -204,37 +204,13 @@ def _columns(steps: Steps) -> list[str]:
     ]
 
 
-def _weights(description: Description, columns: list[str]) -> dict[str, float]:
-    """Return each column's share of the weights, or of the questions that trees ask."""
-    linear = [term for term in description.terms if term.coef is not None]
-    sums = np.zeros(description.n_features)
-    for term in linear or description.terms:
-        sums += _of_term(term, description.n_features)
-    if not sums.any():
-        return {}
+def _by_column(description: Description | None, columns: list[str]) -> dict[str, float]:
+    """Return the share of the weights that each column has, the largest first."""
+    sizes = np.zeros(0) if description is None else weights_of(description)
     shares: dict[str, float] = {}
-    for name, share in zip(columns, (sums / sums.sum()).tolist(), strict=True):
+    for name, share in zip(columns, sizes.tolist(), strict=False):
         shares[name] = shares.get(name, 0.0) + share
-    return dict(sorted(shares.items(), key=lambda one: -one[1]))
-
-
-def _of_term(term: Term, n_features: int) -> Any:
-    """Return how much a term's models weigh each feature as it is given."""
-    columns = np.arange(n_features) if term.columns is None else np.asarray(term.columns)
-    if term.coef is None:
-        asked: Any = term.coder.feature if isinstance(term.coder, Leaves) else []
-        return np.bincount(columns[asked], minlength=n_features).astype(np.float64)
-    weights = abs(term.factor) * np.abs(np.asarray(term.coef, np.float64)).mean(
-        axis=(0, 1)
-    )
-    own = weights[: len(columns)]
-    if term.pieces is not None:
-        own = own + np.bincount(
-            np.asarray(term.pieces.feature),
-            weights[len(columns) :],
-            minlength=len(columns),
-        )
-    return np.bincount(columns, own, minlength=n_features)
+    return dict(sorted(shares.items(), key=lambda one: -one[1])) if sizes.any() else {}
 
 
 def _size_of(model: Any) -> int | None:
