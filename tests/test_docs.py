@@ -93,7 +93,7 @@ def test_the_guide_s_examples_run(capsys):
             pyplot.close("all")
     printed = capsys.readouterr().out
     assert float(printed.split("\n")[0]) > 0.95
-    assert printed.count("True") == 17
+    assert printed.count("True") == 18
     assert "False" not in printed
     assert "region 0" in printed
     assert "[0 1 2 3 4 5 6 7 8 9]\n" in printed
