@@ -81,26 +81,58 @@ function pooled(q, r) {
 const rising = ({ feature, low, high }, row) => feature.map((i, k) => // pieces of features
   (Math.min(Math.max(row[i], low[k]), high[k]) - low[k]) / (high[k] - low[k]));
 
-function scores({ coder, coef, intercept, bias, root, centre, scale, columns, pieces }, row) {
-  const taken = columns ? columns.map((i) => row[i]) : row, seen = pieces ? [...taken, ...rising(pieces, taken)] : taken;
+const responses = ({ coef, intercept }, x, y) => intercept[y].map((v, j) => // of the models of scorer y
+  (coef ? dot(coef[coef.length === 1 ? 0 : y][j], x) + v : v));
+
+// What each scorer makes of a row: its codes, and the responses of its models.
+function scorers(term, row) {
+  const { coder, root, centre, scale, columns, pieces } = term, taken = columns ? columns.map((i) => row[i]) : row;
+  const seen = pieces ? [...taken, ...rising(pieces, taken)] : taken;
   const x = seen.map((v, i) => (v - (centre ? centre[i] : 0)) / (scale ? scale[i] : 1));
   const z = !root ? x : x.map((v, i) => (Array.isArray(root[0]) ? dot(x, root.map((row) => row[i])) : v * root[i]));
   const own = { ConstantCode: (y) => coder.codes[y], Pooling: (y, r) => pooled(coder.q, r),
     CodesByScorer: (y) => coders[coder.parts[y].word](coder.parts[y], z) }[coder.word];
   const shared = own ? null : coders[coder.word](coder, z);
-  return bias.map((b, y) => {
-    const models = coef && coef[coef.length === 1 ? 0 : y];
-    const r = intercept[y].map((v, j) => (models ? dot(models[j], x) + v : v));
-    return b + dot(shared || own(y, r), r);
+  return term.bias.map((_, y) => {
+    const r = responses(term, x, y);
+    return { codes: shared || own(y, r), r };
   });
 }
 
-function decisions(description, rows) {
+const scores = (term, row) => scorers(term, row).map(({ codes, r }, y) => [term.bias[y] + dot(codes, r)]);
+
+// The linear function that each scorer is at a row, of the row as it is given: [constant, slope, slope ...].
+function linear(term, row) {
+  const { coef, intercept, bias, centre, scale, columns, pieces } = term;
+  const places = columns || row.map((_, i) => i), d = places.length;
+  return scorers(term, row).map(({ codes }, y) => {
+    const found = new Array(row.length + 1).fill(0), models = coef && coef[coef.length === 1 ? 0 : y];
+    found[0] = bias[y] + dot(codes, intercept[y]);
+    const slopes = !coef ? [] : models[0].map((_, i) => sum(codes.map((c, j) => c * models[j][i])) / (scale ? scale[i] : 1));
+    if (centre && coef) found[0] -= dot(slopes, centre);
+    slopes.slice(0, d).forEach((v, i) => { found[places[i] + 1] += v; });
+    slopes.slice(d).forEach((v, k) => { // a piece is constant outside, and rises inside
+      const i = places[pieces.feature[k]], low = pieces.low[k], width = pieces.high[k] - low;
+      if (row[i] >= pieces.high[k]) found[0] += v;
+      else if (row[i] >= low) { found[i + 1] += v / width; found[0] -= v * low / width; }
+    });
+    return found;
+  });
+}
+
+// All terms together: for each row, one list for each decision.
+function combined(description, rows, say) {
   if (description.format !== 1) throw new Error('unknown format');
   const terms = read(description.terms), two = description.classes.length === 2 && !description.multilabel;
-  const of = (term, f) => (two && f.length === 2 ? [f[1] - f[0]] : f).map((v) => v * term.factor);
-  return rows.map((row) => terms.map((term) => of(term, scores(term, row))).reduce((a, b) => a.map((v, i) => v + b[i])));
+  const of = (term, f) => (two && f.length === 2 ? [f[1].map((v, i) => v - f[0][i])] : f).map((a) => a.map((v) => v * term.factor));
+  const add = (a, b) => a.map((parts, y) => parts.map((v, i) => v + b[y][i]));
+  return rows.map((row) => terms.map((term) => of(term, say(term, row))).reduce(add));
 }
+
+const decisions = (description, rows) => combined(description, rows, scores).map((d) => d.map(([v]) => v));
+
+const localModel = (description, rows) => combined(description, rows, linear).map((d) =>
+  d.map(([intercept, ...coef]) => ({ coef, intercept })));
 
 function predict(description, rows) {
   const { classes, multilabel } = description, chosen = (d) => classes[d.length === 1 ? Number(d[0] > 0) : argmax(d)];
@@ -117,4 +149,5 @@ function probabilities(description, rows) {
   });
 }
 
-module.exports = { decisions, predict, probabilities };
+const reader = { decisions, localModel, predict, probabilities };
+if (typeof module === 'object') module.exports = reader; // else a browser, where it is a global

@@ -1,8 +1,13 @@
 """The examples run, and draw something."""
 
+import json
+import re
 import runpy
+import shutil
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
@@ -48,6 +53,53 @@ def test_the_pictures_of_the_readme(monkeypatch, capsys, tmp_path):
     display = names["display"]
     added = display.contributions.sum() + display.base[0]
     assert added == pytest.approx(display.scores[0], abs=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+def test_the_page_of_digits_says_what_python_says(monkeypatch, capsys, tmp_path):
+    path = tmp_path / "index.html"
+    monkeypatch.setattr("sys.argv", ["make_page.py", str(path)])
+    names = runpy.run_path(str(EXAMPLES[0].parent / "digits" / "make_page.py"))
+    model, X, reference = names["model"], names["X_test"], names["X_train"].mean(axis=0)
+    assert capsys.readouterr().out.startswith("accuracy 0.9")
+    page = path.read_text()
+    assert "src=" not in page  # all in one file
+    data, *scripts = re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)
+
+    corner = [[10, 0], [0, 0], [0, 30]]  # large and far away, it is the same drawing
+    drawings = [[corner], [[[7 * x + 90, 7 * y - 50] for x, y in corner]], [[[50, 50]]]]
+    (tmp_path / "data.json").write_text(json.dumps([json.loads(data), X.tolist(), drawings]))
+    asked = f"""
+    {{ const [{{ description, reference }}, rows, drawings] = JSON.parse(
+      require("fs").readFileSync({json.dumps(str(tmp_path / "data.json"))}));
+    const scores = reader.decisions(description, rows);
+    const local = reader.localModel(description, rows);
+    console.log(JSON.stringify([reader.predict(description, rows),
+      rows.map((row, k) => digits.reasons(scores[k], local[k], row, reference)),
+      drawings.map(digits.imageOf)])); }}
+    """
+    code = "\n".join([*scripts[:2], asked])
+    run = subprocess.run(["node", "-e", code], capture_output=True, check=True, text=True)
+    labels, reasons, drawn = json.loads(run.stdout)
+    np.testing.assert_array_equal(labels, model.predict(X))
+
+    scores = model.decision_function(X)
+    coef, _ = model.local_model(X)
+    for k, told in enumerate(reasons):
+        second, first = np.argsort(scores[k])[-2:]
+        assert (told["first"], told["second"]) == (first, second)
+        difference = scores[k, first] - scores[k, second]
+        assert sum(told["parts"]) + told["base"] == pytest.approx(difference, abs=1e-9)
+        parts = (coef[k, first] - coef[k, second]) * (X[k] - reference)
+        np.testing.assert_allclose(told["parts"], parts, atol=1e-9)
+
+    images = np.reshape(drawn, (3, 8, 8))
+    np.testing.assert_array_equal(images[0], images[1])
+    assert images.max() == 16
+    assert images[0, :, 3].all(), "a digit fills the height"
+    assert images[0, 0, 4] > images[0, 4, 4] == 0, "the bar of the corner is on top"
+    np.testing.assert_array_equal(images[2], images[2].T)  # a dot
 
 
 def test_there_are_examples():

@@ -186,11 +186,12 @@ def test_a_reader_in_another_language_says_the_same(tmp_path):
     code = f"""
     const reader = require({json.dumps(str(reader))}), fs = require("fs");
     const cases = JSON.parse(fs.readFileSync({json.dumps(str(tmp_path / "cases.json"))}));
-    console.log(JSON.stringify(cases.map((one) => ["decisions", "predict", "probabilities"].map(
-      (what) => reader[what](one.description, one.rows)))));
+    const what = ["decisions", "predict", "probabilities", "localModel"];
+    console.log(JSON.stringify(cases.map((one) => what.map(
+      (name) => reader[name](one.description, one.rows)))));
     """
     told = subprocess.run(["node", "-e", code], capture_output=True, check=True, text=True).stdout
-    for model, case, (decisions, labels, chances) in zip(
+    for model, case, (decisions, labels, chances, local) in zip(
         models, cases, json.loads(told), strict=True
     ):
         X = np.array(case["rows"])
@@ -199,6 +200,10 @@ def test_a_reader_in_another_language_says_the_same(tmp_path):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
         np.testing.assert_array_equal(labels, model.predict(X))
         np.testing.assert_allclose(chances, model.predict_proba(X), rtol=0, atol=1e-11)
+        coef, intercept = describe(model).local_model(X)
+        for name, right in [("coef", coef), ("intercept", intercept)]:
+            said = np.reshape([[one[name] for one in row] for row in local], right.shape)
+            np.testing.assert_allclose(said, right, rtol=0, atol=1e-11 * np.abs(right).max())
 
 
 def test_several_labels_a_row():

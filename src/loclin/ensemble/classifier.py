@@ -366,7 +366,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
         by_kind = [members[kind :: len(kinds)] for kind in range(len(kinds))]
         known = weighing_by(by_kind, rows, labels, weights, folds, n_classes)
         self._keep_members(by_kind, known)
-        self._streamed, self._n_seen = StreamedTemperature(), len(labels)
+        self._streamed, self._n_seen = None, len(labels)
         context.call_on_fit_task_end(estimator=self)
         return self
 

@@ -38,7 +38,7 @@ class Members:
     units_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
     validation_losses_: list[float]
     standardize: bool
-    _streamed: StreamedTemperature = StreamedTemperature()
+    _streamed: StreamedTemperature | None = None
     _n_seen: int = 0
     _n_each: list[int] | None = None  # members of each kind; None: as many of each
 

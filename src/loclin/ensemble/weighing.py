@@ -101,7 +101,7 @@ def units_by(kinds: Kinds, X: Matrix) -> NDArray[np.float64]:
 
 
 def weighing_after(
-    known: Weighing, streamed: StreamedTemperature, n_seen: int,
+    known: Weighing, streamed: StreamedTemperature | None, n_seen: int,
     kinds: Kinds, X: Matrix, y: Labels, weights: Floats, n_classes: int,
 ) -> tuple[Weighing, StreamedTemperature]:  # fmt: skip
     """Return what rows of a stream make of a weighing, before their members learn them.
@@ -109,8 +109,8 @@ def weighing_after(
     Parameters
     ----------
     known : Weighing
-    streamed : StreamedTemperature
-        What the calls before know of the temperature.
+    streamed : StreamedTemperature or None
+        What the calls before know of the temperature; None after a fit.
     n_seen : int
         Rows of the calls, or of the fit, before.
     kinds, X, y, weights, n_classes
@@ -121,6 +121,7 @@ def weighing_after(
     known = known._replace(
         units=known.units + share * (units_by(kinds, X[few]) - known.units)
     )
+    streamed = streamed or StreamedTemperature()
     if not streamed.precision and n_seen:  # a fit came before
         n_rows = max(streamed.n_rows, round(1 / known.smoothing) - 2)
         streamed = StreamedTemperature(-float(np.log(known.temperature)), 10.0, n_rows)

@@ -75,7 +75,7 @@ class LocallyLinearClassifier(
     _multiplier: float = 1.0  # features are multiplied by it while they are learned from
     _factor: float = 1.0  # on the rule for the strength, chosen in the fit
     _streamed_metric: StreamedMetric | None = None
-    _mean_weight: RunningMean = RunningMean()  # the mean weight of a stream's rows
+    _mean_weight: RunningMean | None = None  # the mean weight of a stream's rows
     # Choices of another fit, which the next one takes.
     _taken_over: Mapping[str, Any] = MappingProxyType({})
 
@@ -152,7 +152,7 @@ class LocallyLinearClassifier(
         self._factor, self._multiplier = recipe.factor, recipe.multiplier
         if recipe.metric is not None:
             self._root = recipe.root
-        self._stream, self._moments, self._mean_weight = None, None, RunningMean()
+        self._stream = self._moments = self._mean_weight = None
         before = self._before() if continued else None
         self._iterate(recipe, rows, held_out, rng, seen, before)
         self._calibrate(recipe, self._learned, rows, held_out)
@@ -212,7 +212,7 @@ class LocallyLinearClassifier(
         )
         rows = weigh(data, labels, by_class, sample_weight, unit=False)
         if len(rows.y):
-            self._mean_weight = self._mean_weight.after(rows.weights)
+            self._mean_weight = (self._mean_weight or RunningMean()).after(rows.weights)
             rows = self._mean_weight.of_mean_1(rows)
         if len(rows.y):
             self._learn(rows)

@@ -57,6 +57,13 @@ def _check_words(estimator: Any) -> None:
 
 def estimators_in(model: object) -> Iterator[Any]:
     """Yield the estimators of loclin in a model, itself included, each once."""
+    for value in objects_in(model):
+        if isinstance(value, BaseEstimator) and _check_of(value) is not None:
+            yield value
+
+
+def objects_in(model: object) -> Iterator[Any]:
+    """Yield what a model holds, however deep, and itself, each once; no plain numbers."""
     waiting: list[Any] = [model]
     met = set()
     while waiting:
@@ -64,6 +71,7 @@ def estimators_in(model: object) -> Iterator[Any]:
         if id(value) in met or isinstance(value, str | bytes | int | float | None):
             continue
         met.add(id(value))
+        yield value
         if isinstance(value, dict):
             waiting += [*value.keys(), *value.values()]
         elif isinstance(value, list | tuple | set | frozenset):
@@ -72,8 +80,6 @@ def estimators_in(model: object) -> Iterator[Any]:
             waiting += value.ravel().tolist() if value.dtype == object else []
         elif hasattr(value, "__dict__") and not isinstance(value, type | ModuleType):
             waiting += vars(value).values()
-            if isinstance(value, BaseEstimator) and _check_of(value) is not None:
-                yield value
 
 
 def _check_of(estimator: Any) -> Any:

@@ -27,12 +27,12 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 import loclin
 from loclin.fitting.consistent import check_consistent
-from loclin.io._classes import Classes, Refused, Trusted
+from loclin.io._classes import Classes, Refused, Trusted, trusted_types
 from loclin.io._decode import Decoder
 from loclin.io._encode import Encoder
 from loclin.io._tree import DEEPEST, Survey
 
-__all__ = ["load", "replaced", "save"]
+__all__ = ["load", "replaced", "save", "trusted_types"]
 
 _FORMAT = 1
 _TREE = "loclin.json"

@@ -10,9 +10,11 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from loclin._names import FOLDERS
+from loclin.fitting.consistent import objects_in
 
 Trusted = type | Callable[..., Any] | str
 # Where estimators are looked up, by their public name.
@@ -163,6 +165,58 @@ def _find(name: str) -> type | None:
         return kind if kind.__module__ == module else None
     is_estimator = issubclass(kind, BaseEstimator) and kind.__module__.startswith(module)
     return kind if is_estimator or name in _OTHERS else None
+
+
+def trusted_types(model: object) -> list[str]:
+    """Name the classes that skops, and so MLflow, must be told to trust for a model.
+
+    skops trusts no classes but those of NumPy and scikit-learn. The names are of classes
+    of loclin that a file of `save` may hold, too: they hold arrays and parameters, and
+    run nothing when they are made. A sparse matrix adds its class in SciPy. Classes of
+    your own are not named: add them if you trust them.
+
+    skops trusts names, and does not look at what the objects hold. `load` does, so that a
+    damaged or forged file cannot lead compiled loops astray: take it for files of others.
+
+    Parameters
+    ----------
+    model : estimator
+        A classifier or coding, or a pipeline with some; fitted or not.
+
+    Returns
+    -------
+    names : list of str
+        Import paths, sorted. A fit adds names, and a stream more.
+
+    See Also
+    --------
+    save : loclin's own files, which need none of it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import loclin.io
+    >>> model = loclin.ML3Classifier(2, random_state=0).fit(*load_iris(return_X_y=True))
+    >>> for name in loclin.io.trusted_types(model):
+    ...     print(name)
+    loclin.fitting.features.FeatureMap
+    loclin.ml3.cccp.PooledModels
+    loclin.ml3.classifier.ML3Classifier
+
+    In a program, hand the list over where the model is written::
+
+        mlflow.sklearn.save_model(
+            model, path, skops_trusted_types=loclin.io.trusted_types(model)
+        )
+    """
+    classes = Classes()
+    kinds = {type(value) for value in objects_in(model)}
+    return sorted(
+        f"{kind.__module__}.{kind.__qualname__}"
+        for kind in kinds
+        if issubclass(kind, sparse.spmatrix | sparse.sparray)
+        or (kind.__module__.startswith("loclin.") and classes.find(name_of(kind)) is kind)
+    )
 
 
 def is_named_tuple(kind: type) -> bool:
