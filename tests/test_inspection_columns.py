@@ -6,6 +6,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -211,6 +212,13 @@ def test_a_step_that_mixes_otherwise_is_named():
     for explain in (local_model, local_gradient):
         with pytest.raises(TypeError, match="PolynomialFeatures cannot be explained"):
             explain(model, X[:1])
+    words = make_pipeline(TfidfVectorizer(), ML3Classifier(2, random_state=0, max_iter=3))
+    words.fit(["good bad", "bad ugly", "good ugly"] * 9, [0, 1, 2] * 9)
+    with pytest.raises(TypeError, match="TfidfVectorizer cannot be explained"):
+        local_model(words, ["good"])
+    projected = make_pipeline(PCA(2), ML3Classifier(2, random_state=0, max_iter=3)).fit(X, Y)
+    with pytest.raises(ValueError, match="mix columns"):
+        box(projected, X[:1])
     table, y = mixed()
     model = make_pipeline(FRONTS["names"], ML3Classifier(2, random_state=0, max_iter=3))
     with pytest.raises(ValueError, match="Pass reference="):

@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import loclin
 from loclin.inspection import summary
@@ -95,3 +97,13 @@ def test_several_labels_and_functions_of_one_s_own():
     assert summary(several).n_models == several.local_coef_.shape[1]
     kernel = loclin.KernelLMKLClassifier([lambda A, B: A @ B.T], max_iter=10).fit(X, Y)
     assert summary(kernel).n_bytes is None
+
+
+def test_names_of_columns_go_through_other_steps():
+    pd = pytest.importorskip("pandas", reason="needs the extra [tables]")
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(k=np.where(X[:, 0] > 5.5, "u", "v"))
+    front = make_column_transformer((OneHotEncoder(), ["k"]), (StandardScaler(), ["d", "b"]))
+    found = summary(make_pipeline(front, made("ML3Classifier")).fit(frame, Y))
+    assert (found.steps, set(found.weights)) == (("ColumnTransformer",), {"k", "d", "b"})
+    mixed = summary(make_pipeline(StandardScaler(), PCA(2), made("ML3Classifier")).fit(X, Y))
+    assert set(mixed.weights) == {"x0", "x1"}  # features of the classifier

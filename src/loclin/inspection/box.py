@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from loclin.inspection.columns import columns_of
 from loclin.inspection.kinks import kinks_of
+from loclin.inspection.mixing import Behind
 from loclin.inspection.records import as_rows
 from loclin.inspection.text import printable, value_text
 from loclin.portable import describe
@@ -67,7 +68,7 @@ def box(model: Any, row: Any) -> Box:
     Raises
     ------
     ValueError
-        If there is not one row, or the model has no description in words.
+        If there is not one row, or the model has no description in words, or mixes columns.
 
     Examples
     --------
@@ -81,6 +82,8 @@ def box(model: Any, row: Any) -> Box:
     """
     rows = as_rows(row)
     columns, classifier = columns_of(model, rows)
+    if isinstance(classifier, Behind):
+        raise ValueError("Steps that mix columns leave no borders of single columns.")
     terms = describe(classifier).terms
     cells, features = columns.values(rows), columns.features(rows)
     if len(cells) != 1:

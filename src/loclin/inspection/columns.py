@@ -298,6 +298,8 @@ def columns_of(model: Any, X: Any) -> tuple[Columns, Any]:
         )
     check_is_fitted(classifier)
     first = [*before, classifier][0]
+    if not hasattr(first, "n_features_in_"):  # such as a vectorizer of texts
+        raise _strange(first)
     trace = Trace.of_columns(int(first.n_features_in_))
     n_own = 0
     for step in before:
@@ -306,19 +308,23 @@ def columns_of(model: Any, X: Any) -> tuple[Columns, Any]:
             break
         trace, n_own = further, n_own + 1
     own, mixing = before[:n_own], before[n_own:]
-    strange = [type(step).__name__ for step in mixing if not is_linear(step)]
-    if strange:
-        raise TypeError(
-            f"The step {strange[0]} cannot be explained in the columns in front of it. Steps may "
-            "be encoders and scalers of single columns, a ColumnTransformer of these, and linear "
-            "projections such as PCA. Or transform the rows first, and pass the classifier alone."
-        )
+    for step in mixing:
+        if not is_linear(step):
+            raise _strange(step)
     behind = Behind(mixing, classifier) if mixing else classifier
     if (own and not np.isfinite(trace.slopes).all()) or isinstance(first, TableEncoder):
         names = getattr(first, "feature_names_in_", None)
         names = frame_of(X).columns if names is None else names
         return TableColumns(own, trace, [str(name) for name in names]), behind
     return PlainColumns(own, trace, classifier, X), behind
+
+
+def _strange(step: Any) -> TypeError:
+    return TypeError(
+        f"The step {type(step).__name__} cannot be explained in the columns in front of it. Steps "
+        "may be encoders and scalers of single columns, a ColumnTransformer of these, and linear "
+        "projections such as PCA. Or transform the rows first, and pass the classifier alone."
+    )
 
 
 def steps_of(model: Any) -> list[Any]:

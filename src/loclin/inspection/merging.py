@@ -114,7 +114,7 @@ def merge_models(
     check_number("max_increase", max_increase, Real, low=0.0, high=1.0)
     check_is_fitted(model)
     steps = Steps(model)
-    classifier, description = steps.classifier, described(steps)
+    classifier, description = steps.classifier, described(steps.classifier)
     terms = () if description is None else description.terms
     coder = terms[0].coder if len(terms) == 1 else ConstantCode(None)
     if isinstance(coder, ConstantCode) or terms[0].coef is None:

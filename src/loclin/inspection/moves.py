@@ -31,8 +31,6 @@ class Steps:
     Parameters
     ----------
     model : classifier or Pipeline
-    several_labels : bool, default=False
-        Whether a row may have several.
 
     Raises
     ------
@@ -40,7 +38,7 @@ class Steps:
         If steps in front are not linear in each column.
     """
 
-    def __init__(self, model: Any, *, several_labels: bool = False) -> None:
+    def __init__(self, model: Any) -> None:
         *before, self.classifier = steps_of(model)
         in_front = bool(before) and isinstance(before[0], TableEncoder)
         self.encoder: Any = before.pop(0) if in_front else None
@@ -52,7 +50,7 @@ class Steps:
                 "Give a classifier of loclin, alone or behind a TableEncoder and "
                 f"{', '.join(kind.__name__ for kind in SCALERS)}."
             )
-        if getattr(self.classifier, "_multilabel", False) and not several_labels:
+        if getattr(self.classifier, "_multilabel", False):
             raise ValueError(
                 "The model was fitted to several labels a row: none is decided."
             )
@@ -84,10 +82,10 @@ class Steps:
         return rows
 
 
-def described(steps: Steps) -> Description | None:
+def described(classifier: Any) -> Description | None:
     """Return the description of a classifier, if it has one."""
     try:
-        return describe(steps.classifier)
+        return describe(classifier)
     except ValueError:
         return None
 
@@ -128,7 +126,7 @@ class Moves(ABC):
         self.model, self.steps, self.names, self.start = model, steps, names, start
         self.feature_of = feature_of
         self.classes = np.asarray(steps.classifier.classes_)
-        self.description = described(steps)
+        self.description = described(steps.classifier)
         self.low, self.high = np.full((2, len(names)), [[-np.inf], [np.inf]])
         self.units = np.ones(len(names))
         self.may_move = np.ones(len(names), bool)

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.inspection.moves import Steps, described
+from loclin.inspection.columns import steps_of
+from loclin.inspection.moves import described
 from loclin.inspection.text import printable, shortened, value_text
+from loclin.inspection.tracing import Trace
 from loclin.inspection.weights import weights_of
 from loclin.portable import (
     CodesByScorer,
@@ -127,7 +129,7 @@ def summary(model: Any) -> Summary:
     Parameters
     ----------
     model : classifier or Pipeline
-        Fitted: a classifier, alone or behind a `TableEncoder` and scalers of scikit-learn.
+        Fitted: a classifier, alone or at the end of a pipeline.
 
     Returns
     -------
@@ -149,22 +151,20 @@ def summary(model: Any) -> Summary:
     classes                   0, 1, 2
     """
     check_is_fitted(model)
-    steps = Steps(model, several_labels=True)
-    classifier = steps.classifier
-    description = described(steps)
-    in_front = [steps.encoder] if steps.encoder is not None else []
+    *before, classifier = steps_of(model)
+    description = described(classifier)
     n_features = int(classifier.n_features_in_)
     terms = () if description is None else description.terms
     strengths = (getattr(classifier, name, None) for name in ("alpha_", "beta_"))
     return Summary(
         kind=type(classifier).__name__,
-        steps=tuple(type(one).__name__ for one in [*in_front, *steps.scalers]),
+        steps=tuple(type(one).__name__ for one in before),
         classes=tuple(np.asarray(classifier.classes_).tolist()),
         n_features=n_features,
         coding=tuple(dict.fromkeys(_in_words(term.coder) for term in terms)),
         n_models=sum(term.intercept.shape[-1] for term in terms) or None,
         strength=next((float(one) for one in strengths if one is not None), None),
-        weights=_by_column(description, _columns(steps)),
+        weights=_by_column(description, _columns(before, classifier)),
         n_bytes=_size_of(model),
         seconds_a_row=_seconds(classifier, n_features),
     )
@@ -192,16 +192,17 @@ def _in_words(coder: Any) -> str:
     return type(coder).__name__
 
 
-def _columns(steps: Steps) -> list[str]:
-    """Return the name of the column behind each feature."""
-    if steps.encoder is not None:
-        return [str(name) for name in steps.encoder.origins_]
-    known = getattr([*steps.scalers, steps.classifier][0], "feature_names_in_", None)
-    n_features = int(steps.classifier.n_features_in_)
-    return [
-        str(name)
-        for name in (known if known is not None else map("x{}".format, range(n_features)))
-    ]
+def _columns(before: list[Any], classifier: Any) -> list[str]:
+    """Return the name of the column behind each feature; of a mixture, that of the feature."""
+    first = [*before, classifier][0]
+    trace: Any = Trace.of_columns(int(getattr(first, "n_features_in_", 0)))
+    for step in before:
+        trace = None if trace is None else trace.through(step)
+    if trace is None:
+        first, trace = classifier, Trace.of_columns(int(classifier.n_features_in_))
+    known = getattr(first, "feature_names_in_", None)
+    places = trace.origins.tolist()
+    return [f"x{k}" if known is None else str(known[k]) for k in places]
 
 
 def _by_column(description: Description | None, columns: list[str]) -> dict[str, float]:
