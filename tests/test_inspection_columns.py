@@ -6,12 +6,13 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
     OrdinalEncoder,
@@ -212,9 +213,9 @@ def test_a_step_that_mixes_otherwise_is_named():
     for explain in (local_model, local_gradient):
         with pytest.raises(TypeError, match="PolynomialFeatures cannot be explained"):
             explain(model, X[:1])
-    words = make_pipeline(TfidfVectorizer(), ML3Classifier(2, random_state=0, max_iter=3))
+    words = make_pipeline(HashingVectorizer(n_features=64), ML3Classifier(2, random_state=0))
     words.fit(["good bad", "bad ugly", "good ugly"] * 9, [0, 1, 2] * 9)
-    with pytest.raises(TypeError, match="TfidfVectorizer cannot be explained"):
+    with pytest.raises(TypeError, match="HashingVectorizer cannot be explained"):
         local_model(words, ["good"])
     projected = make_pipeline(PCA(2), ML3Classifier(2, random_state=0, max_iter=3)).fit(X, Y)
     with pytest.raises(ValueError, match="mix columns"):
@@ -223,6 +224,41 @@ def test_a_step_that_mixes_otherwise_is_named():
     model = make_pipeline(FRONTS["names"], ML3Classifier(2, random_state=0, max_iter=3))
     with pytest.raises(ValueError, match="Pass reference="):
         contributions(model.fit(table, y), table[:1])
+
+
+TEXTS = ["a good plot", "bad and ugly", "good but long", "an ugly plot", "long and bad", "good"] * 6
+MARKS = [1, 0, 1, 0, 0, 1] * 6
+
+
+@pytest.mark.parametrize("behind", [[], [MaxAbsScaler()], [TruncatedSVD(3)]])
+def test_words_are_the_columns_of_texts(behind):
+    model = make_pipeline(TfidfVectorizer(), *behind, ML3Classifier(3, random_state=0, max_iter=5))
+    model.fit(TEXTS, MARKS)
+    words, texts = list(model[0].get_feature_names_out()), TEXTS[:3]
+    for reference in (None, "long", TEXTS):
+        added = contributions(model, texts, reference=reference)
+        assert list(added) == [*words, "reference"]
+        np.testing.assert_allclose(added.sum(axis=1), model.decision_function(texts), **EXACT)
+    assert not contributions(model, texts).loc[0, ["bad", "ugly", "long"]].any()  # not in it
+    display = LocalModelDisplay.from_estimator(model, texts[:1])
+    assert display.reference == "a text without words"
+    slopes, features = local_gradient(model, texts), model[0].transform(texts).toarray()
+    step = 1e-6 * np.eye(len(words))[words.index("good")]
+    up, down = (model[1:].decision_function(features + sign * step) for sign in (1, -1))
+    close = {"rtol": 1e-4, "atol": 1e-6 * abs(slopes).max()}
+    np.testing.assert_allclose((up - down) / 2e-6, slopes[:, words.index("good")], **close)
+    series = pd.Series(TEXTS, index=range(10, 46))
+    assert list(contributions(model, series[:2]).index) == [10, 11]
+
+
+def test_words_of_a_column_of_a_table_are_one_column():
+    table = pd.DataFrame({"text": TEXTS, "size": np.arange(36.0)})
+    text = make_pipeline(TfidfVectorizer(), TruncatedSVD(3))
+    front = make_column_transformer((text, "text"), (StandardScaler(), ["size"]))
+    model = make_pipeline(front, ML3Classifier(3, random_state=0, max_iter=5)).fit(table, MARKS)
+    added = contributions(model, table[:5], reference=table)
+    assert list(added) == ["text", "size", "reference"]
+    np.testing.assert_allclose(added.sum(axis=1), model.decision_function(table[:5]), **EXACT)
 
 
 def test_a_box_ends_where_single_columns_bend_or_jump():

@@ -9,7 +9,7 @@ explanation holds. `record` writes a decision down, and `summary` says what a mo
 `merge_models` makes it smaller, and `feature_weights` serves scikit-learn's feature selection.
 
 They read a classifier of loclin, alone or in a pipeline: behind a `TableEncoder`, a
-`ColumnTransformer`, scalers, or linear projections such as PCA. `flip` and
+`ColumnTransformer`, a `TfidfVectorizer`, scalers, or linear projections such as PCA. `flip` and
 `merge_models` take a `TableEncoder` and scalers only.
 
 Pictures need matplotlib (``pip install "loclin[plot]"``), pages Jinja2 as well

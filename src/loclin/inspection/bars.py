@@ -145,12 +145,14 @@ class LocalModelDisplay:
             it: steps that make features of single columns (a `TableEncoder`, scalers,
             `SimpleImputer`, `OneHotEncoder`, `OrdinalEncoder`, `QuantileTransformer`,
             selections of features), a `ColumnTransformer` of such, and then linear projections
-            (`PCA`, `TruncatedSVD`, `FastICA`, random projections).
+            (`PCA`, `TruncatedSVD`, `FastICA`, random projections). Behind a `TfidfVectorizer`
+            or `CountVectorizer`, words are the columns.
         X : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_columns)
             A few rows, as the model takes them.
         reference : row, array-like, DataFrame or None, default=None
             What rows are compared with: a row, or rows whose mean is taken. None is the mean
-            training row, if a `TableEncoder` or a `StandardScaler` has kept it.
+            training row, if a `TableEncoder` or a `StandardScaler` has kept it; of texts, a text
+            without words.
         classes : tuple of two labels, default=None
             The class to speak for, and the one against. None takes the class with the largest
             score and the second.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -280,6 +281,53 @@ class TableColumns(Columns):
         return values
 
 
+class WordColumns(Columns):
+    """Texts, whose words are the columns.
+
+    Parameters
+    ----------
+    vectorizer : transformer
+        From texts to a number for each word.
+    steps : sequence of transformers
+        Between it and the classifier. Each makes features of one word at a time.
+    trace : Trace
+        From the words to the features.
+    """
+
+    def __init__(self, vectorizer: Any, steps: Sequence[Any], trace: Trace) -> None:
+        words = [str(name) for name in vectorizer.get_feature_names_out()]
+        super().__init__([vectorizer, *steps], trace, words)
+
+    def values(self, X: Any) -> NDArray[Any]:
+        """Return what the vectorizer makes of texts."""
+        return _dense(self._steps[0].transform(X))
+
+    def numbers(self, k: int, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return values as floats."""
+        return np.asarray(values, np.float64)
+
+    def kind(self, k: int) -> str:
+        """Return what a column is: here always "number"."""
+        return "number"
+
+    def reference(self, given: Any) -> Reference:
+        """Return what texts are compared with; None for a text without known words."""
+        texts = [given] if isinstance(given, str) else given
+        rows = np.zeros((1, len(self.names))) if texts is None else self.values(texts)
+        if not len(rows):
+            raise ValueError("reference has no rows.")
+        name = "a text without words" if texts is None else _name_of(len(rows))
+        features = _dense(transformed(self._steps[1:], rows)).astype(np.float64)
+        return Reference(name, list(rows.mean(axis=0)), features.mean(axis=0))
+
+    def changed(self, X: Any, changes: Mapping[int, Any]) -> NDArray[np.float64]:
+        """Return rows as the classifier sees them, with other values of some words."""
+        rows = self.values(X).astype(np.float64)
+        for k, values in changes.items():
+            rows[:, k] = values
+        return _dense(transformed(self._steps[1:], rows))
+
+
 def columns_of(model: Any, X: Any) -> tuple[Columns, Any]:
     """Return the columns that a model's features come from, and its classifier.
 
@@ -298,25 +346,34 @@ def columns_of(model: Any, X: Any) -> tuple[Columns, Any]:
         )
     check_is_fitted(classifier)
     first = [*before, classifier][0]
-    if not hasattr(first, "n_features_in_"):  # such as a vectorizer of texts
-        raise _strange(first)
-    trace = Trace.of_columns(int(first.n_features_in_))
-    n_own = 0
-    for step in before:
-        further = trace.through(step)
-        if further is None:
-            break
-        trace, n_own = further, n_own + 1
-    own, mixing = before[:n_own], before[n_own:]
-    for step in mixing:
-        if not is_linear(step):
-            raise _strange(step)
-    behind = Behind(mixing, classifier) if mixing else classifier
+    if isinstance(first, CountVectorizer):  # and TfidfVectorizer
+        own, mixing, trace = _traced(before[1:], len(first.get_feature_names_out()))
+        return WordColumns(first, own, trace), _behind(mixing, classifier)
+    own, mixing, trace = _traced(before, int(getattr(first, "n_features_in_", 0)))
+    behind = _behind(mixing, classifier)
     if (own and not np.isfinite(trace.slopes).all()) or isinstance(first, TableEncoder):
         names = getattr(first, "feature_names_in_", None)
         names = frame_of(X).columns if names is None else names
         return TableColumns(own, trace, [str(name) for name in names]), behind
     return PlainColumns(own, trace, classifier, X), behind
+
+
+def _traced(steps: list[Any], n_columns: int) -> tuple[list[Any], list[Any], Trace]:
+    """Return the steps that make features of one column each, the others, and the trace."""
+    trace = Trace.of_columns(n_columns)
+    for k, step in enumerate(steps):
+        further = trace.through(step)
+        if further is None:
+            return steps[:k], steps[k:], trace
+        trace = further
+    return steps, [], trace
+
+
+def _behind(mixing: list[Any], classifier: Any) -> Any:
+    for step in mixing:
+        if not is_linear(step):
+            raise _strange(step)
+    return Behind(mixing, classifier) if mixing else classifier
 
 
 def _strange(step: Any) -> TypeError:

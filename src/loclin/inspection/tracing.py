@@ -84,7 +84,7 @@ class Trace(NamedTuple):
             return Trace(self.origins, np.full(len(self.origins), np.nan))
         if isinstance(step, SCALERS):
             return Trace(self.origins, self.slopes * slope_of(step))
-        return None
+        return self._of_one_column(step)
 
     def at(self, places: Any) -> Trace:
         """Return the trace of some of the features."""
@@ -101,6 +101,15 @@ class Trace(NamedTuple):
         ]
         places = [known.index(column) for column in encoder.origins_]
         return Trace(self.origins[places], self.slopes[places] * slopes)
+
+    def _of_one_column(self, step: Any) -> Trace | None:
+        """Return the trace of what any step makes of a column alone, such as words."""
+        if len(np.unique(self.origins)) != 1 or not hasattr(
+            step, "get_feature_names_out"
+        ):
+            return None
+        size = len(step.get_feature_names_out())
+        return Trace(np.repeat(self.origins[:1], size), np.full(size, np.nan))
 
     def _imputed(self, step: SimpleImputer) -> Trace | None:
         kept = ~np.array([_is_gap(one) for one in step.statistics_])
