@@ -13,10 +13,13 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"loclin {release}"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
@@ -24,6 +27,17 @@ autosummary_generate = True
 numpydoc_show_class_members = True
 numpydoc_show_inherited_class_members = True
 numpydoc_class_members_toctree = False
+# The examples that are pages run in every build; names of files give their order.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "ignore_pattern": r"/(?!plot_)\w+\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "min_reported_time": float("inf"),
+    "write_computation_times": False,
+    "show_signature": False,
+}
 # Labels of scikit-learn's documentation, in docstrings inherited from it.
 suppress_warnings = ["ref.ref"]
 
