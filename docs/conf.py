@@ -31,7 +31,7 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "ignore_pattern": r"/(?!plot_)\w+\.py$",
+    "ignore_pattern": "^(?!plot_)",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "min_reported_time": float("inf"),

@@ -9,7 +9,8 @@ new fit better?
 # %%
 # A border that turns
 # -------------------
-# Each batch has 200 rows. From batch to batch, the border between the classes turns by two degrees.
+# Each batch has 200 rows. From batch to batch, the border between the classes turns by three
+# degrees.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -27,7 +28,7 @@ def draw(degrees):
     return X, np.where(v > 0.3 * np.sin(3 * u), "above", "below")
 
 
-batches = [draw(2 * k) for k in range(60)]
+batches = [draw(3 * k) for k in range(40)]
 
 # %%
 # Test each batch, then learn from it

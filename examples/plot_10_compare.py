@@ -24,13 +24,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from loclin import LLSVMClassifier, ML3Classifier, SAPLClassifier
+from loclin import ML3Classifier, SAPLClassifier
 
 X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
 ours = {
     "ML3Classifier": ML3Classifier(random_state=0),
     "SAPLClassifier": SAPLClassifier(random_state=0),
-    "LLSVMClassifier": LLSVMClassifier(random_state=0),
 }
 others = {
     "SVC": make_pipeline(StandardScaler(), SVC()),

@@ -75,7 +75,7 @@ ax.set_title("blue: granted, orange: refused")
 # -----------------
 # Not every decision can turn within the bounds. ``verified`` says which ones can.
 results = [
-    flip(model, refused[k : k + 1], features=list(movable), bounds=movable) for k in range(40)
+    flip(model, refused[k : k + 1], features=list(movable), bounds=movable) for k in range(20)
 ]
 turned = [result for result in results if result.verified]
 print(f"{len(turned)} of {len(results)} can turn")
