@@ -1,6 +1,6 @@
 """
-A business table: from a CSV file to an explained decision
-==========================================================
+From a CSV file to an explained decision
+========================================
 
 Which customers will leave, and why? The file has numbers, categories, dates and gaps, and no cell
 has to be prepared.

@@ -1,6 +1,6 @@
 """
-What the atoms of US-SVM have learned to see
-============================================
+What the atoms of US-SVM see
+============================
 
 In ``USSVMClassifier`` all classes share a few linear models, called atoms. What does each atom
 see, and which classes use it?
