@@ -38,6 +38,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": "^(?!plot_)",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
+    "capture_repr": ("_repr_html_",),  # tables; nothing that differs from build to build
     "min_reported_time": float("inf"),
     "write_computation_times": False,
     "show_signature": False,

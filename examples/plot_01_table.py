@@ -82,15 +82,16 @@ LocalModelDisplay.from_estimator(model, customer).plot()
 
 # %%
 # Over many rows, the mean size of the bars says which columns count.
-feature_importances(model, test).sort_values(ascending=False).round(2)
+print(feature_importances(model, test).sort_values(ascending=False).round(2).to_string())
 
 # %%
 # Write the decision down
 # -----------------------
 # ``record`` keeps what an auditor asks for later: the inputs, the label and the reasons. The same
 # row gives the same text each time.
-kept = record(model, customer, n_reasons=2)
-print(json.dumps({key: kept[key] for key in ("label", "score", "inputs", "reasons")}, indent=1))
+kept = record(model, customer, n_reasons=1)
+print(*kept)
+print(json.dumps(kept["reasons"], indent=2))
 
 # %%
 # What to take away

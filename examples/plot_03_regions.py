@@ -1,6 +1,6 @@
 """
-All classifiers on two moons
-============================
+Eleven classifiers on two moons
+===============================
 
 How do the borders of the classifiers differ? One picture shows them on the same points, with
 default settings.
@@ -9,7 +9,8 @@ default settings.
 # %%
 # Points
 # ------
-# Two half circles, with noise. No straight line parts them.
+# Two half circles, with noise. No straight line parts them. ``KernelLMKLClassifier`` is left out:
+# its scores are not those of linear models.
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
 from sklearn.model_selection import train_test_split

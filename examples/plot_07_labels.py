@@ -2,8 +2,8 @@
 Several labels a row
 ====================
 
-A message may have several topics at once. Which classifiers predict several labels, and what do
-the labels share?
+A message may have several topics at once. Which classifiers predict several labels, and which
+of them is better?
 """
 
 # %%
@@ -48,8 +48,8 @@ print(shared.predict_proba(X_test[:2]).round(2))
 # %%
 # What do the labels share?
 # -------------------------
-# Each label is a sum of a few atoms. A column with several strong cells is an atom that several
-# labels share.
+# Each label is a sum of atoms, which all labels may use. A column with several strong cells would
+# be an atom that labels share. Here each label has one of its own, so they have little in common.
 codes = shared[-1].codes_.toarray()
 most = abs(codes).max()
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")

@@ -38,7 +38,7 @@ for name, model in {"linear": linear, "additive": additive, "ML3": free}.items()
 # The features that count most
 # ----------------------------
 importances = feature_importances(additive, X, reference=X)
-importances.sort_values(ascending=False).round(3)
+print(importances.sort_values(ascending=False).round(3).to_string())
 
 # %%
 # Their curves
