@@ -13,17 +13,37 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"loclin {release}"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
+autodoc_typehints = "none"  # docstrings say what parameters are
 autosummary_generate = True
+templates_path = ["_templates"]
 numpydoc_show_class_members = True
 numpydoc_show_inherited_class_members = True
 numpydoc_class_members_toctree = False
+# The examples that are pages run in every build; names of files give their order.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "backreferences_dir": "auto_examples/backreferences",
+    "doc_module": ("loclin",),
+    "ignore_pattern": "^(?!plot_)",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "capture_repr": ("_repr_html_",),  # tables; nothing that differs from build to build
+    "min_reported_time": float("inf"),
+    "write_computation_times": False,
+    "show_signature": False,
+    "log_level": {"backreference_missing": "info"},  # not all functions have an example
+}
 # Labels of scikit-learn's documentation, in docstrings inherited from it.
 suppress_warnings = ["ref.ref"]
 

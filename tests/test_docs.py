@@ -4,7 +4,9 @@ import re
 import shutil
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -110,18 +112,65 @@ def test_the_files_that_a_page_names_exist(page):
         assert any((ROOT / start / file).exists() for start in ("", "src/loclin")), file
 
 
-@pytest.mark.slow
-def test_the_documentation_builds_without_warnings(tmp_path):
-    pytest.importorskip("sphinx", reason="needs loclin[docs]")
+class Page(HTMLParser):
+    """What a page links to, and the places in it that links lead to."""
 
-    docs = tmp_path / "docs"  # pages of the reference are written beside
-    shutil.copytree(ROOT / "docs", docs, ignore=shutil.ignore_patterns("_build", "generated"))
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.places = [], set()
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.places |= {found[key] for key in ("id", "name") if key in found}
+        self.links += [found[key] for key in ("href", "src") if key in found]
+
+
+def broken_links(site):
+    """Yield the links between pages of a site that lead nowhere."""
+    pages = {path: Page(path) for path in site.rglob("*.html")}
+    for path, page in pages.items():
+        for link in map(urlsplit, page.links):
+            if link.scheme or link.netloc:
+                continue
+            aim = (path.parent / unquote(link.path)).resolve() if link.path else path
+            there = link.fragment in ("", *pages[aim].places) if aim in pages else aim.exists()
+            if not there:
+                yield f"{path.relative_to(site)}: {link.geturl()}"
+
+
+def test_broken_links_are_found(tmp_path):
+    (tmp_path / "a.html").write_text('<p id="here"><a href="b.html#there"><a href="#here">')
+    (tmp_path / "b.html").write_text('<img src="c.png"><a href="a.html#there"><a href="https://d">')
+    assert sorted(broken_links(tmp_path)) == [
+        "a.html: b.html#there",
+        "b.html: a.html#there",
+        "b.html: c.png",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "run_examples", [0, pytest.param(1, marks=pytest.mark.long)], ids=["pages", "examples"]
+)
+def test_the_documentation_builds_without_warnings(tmp_path, run_examples):
+    """Of the two, the first leaves the examples to test_examples.py."""
+    pytest.importorskip("sphinx_gallery", reason="needs loclin[docs]")
+
+    docs, site = tmp_path / "docs", tmp_path / "site"  # some pages are written beside the others
+    made = shutil.ignore_patterns("_build", "generated", "auto_examples")
+    shutil.copytree(ROOT / "docs", docs, ignore=made)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shutil.copytree(ROOT / "tests/extending", tmp_path / "tests/extending")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "dummy"]
-    found = subprocess.run([*command, str(docs), str(tmp_path / "out")], capture_output=True)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"]
+    command += ["-D", f"plot_gallery={run_examples}"]
+    found = subprocess.run([*command, str(docs), str(site)], capture_output=True)
     assert found.returncode == 0, found.stderr.decode()
     for name in ("ML3Classifier", "codings.OrthogonalCoding", "datasets.load"):
-        assert (docs / "generated" / f"loclin.{name}.rst").exists()
+        assert (site / "generated" / f"loclin.{name}.html").exists()
+    for path in (ROOT / "examples").glob("plot_*.py"):
+        assert (site / "auto_examples" / f"{path.stem}.html").exists()
+    assert list(broken_links(site)) == []
 
 
 def test_the_page_of_the_shell_has_the_example_of_a_server():

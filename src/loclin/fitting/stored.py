@@ -133,9 +133,4 @@ class Stored(Begun):
 
 def reader_of(name: str) -> property:
     """Return the property that reads a field of what was learned."""
-
-    def read(classifier: Any) -> Any:
-        """Return what the attributes of the class say of it."""
-        return classifier._field(name)
-
-    return property(read)
+    return property(lambda classifier: classifier._field(name))
