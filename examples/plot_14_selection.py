@@ -46,9 +46,8 @@ print(f"accuracy {model.score(X_test, y_test):.3f}")
 accuracies = []
 sizes = [10, 20, 40, 80, 128]
 for size in sizes:
-    rfe = RFE(
-        ranker, n_features_to_select=size, step=0.5, importance_getter=feature_weights
-    ).fit(X, y)
+    rfe = RFE(ranker, n_features_to_select=size, step=0.5, importance_getter=feature_weights)
+    rfe.fit(X, y)
     accuracies.append(rfe.score(X_test, y_test))
 
 fig, ax = plt.subplots(figsize=(6.5, 3.5), layout="constrained")
