@@ -12,17 +12,9 @@ from loclin import ML3Classifier
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
-    ROOT / "CONTRIBUTING.md",
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *(ROOT / "docs").glob("*.md"),
     *(ROOT / "docs/notes").glob("*.md"),
-]
-# Pages for those who are new here.
-SHORT = [
-    ROOT / "README.md",
-    *(
-        ROOT / f"docs/{name}.md"
-        for name in ("index", "models", "results", "glossary", "faq", "from-svc", "from-boosting")
-    ),
 ]
 
 
@@ -63,7 +55,7 @@ def sentences(text):
             yield from re.split(r"(?<=[.!?])[\"*)]*\s+(?=[A-Z`*\"(])", " ".join(block.split()))
 
 
-@pytest.mark.parametrize("page", SHORT, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_sentences_are_short(page):
     lengths = [len(sentence.split()) for sentence in sentences(page.read_text()) if sentence]
     assert max(lengths) <= 32
