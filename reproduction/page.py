@@ -30,18 +30,24 @@ PAPERS = {
 }
 ABOUT = """# Reproduction of the five papers
 
-Written by `python -m reproduction` from the results in `reproduction/results`; only the
+`python -m reproduction` writes this page from the results in `reproduction/results`; only the
 reasons (`reproduction/reasons.toml`) are typed by hand.
 
-Test errors in %, on the papers' splits: our mean ± deviation over seeds or splits, the paper's
-value in brackets, and a mark: {BETTER} reached or better, {NOISE} within noise (above it by at most
-one deviation), {WORSE} worse, {WAITING} not run yet. No mark: not in the paper, or on other data.
-Everything is chosen by cross-validation on training rows only; a system without random parts has
-one run and no deviation. The papers' own systems are bold; rows in italics, variants of one of
-them, are held against its figure and not counted. SAPL's accuracies are shown as errors. One
-thread; seconds are those of the processor.
+Errors are test errors in %, on the papers' splits. A cell is our mean ± deviation over seeds or
+splits, the paper's value in brackets, and a mark:
 
-Where a paper says that it chose a setting by test error (OCC: the number of planes), its figures
+- {BETTER} reached or better;
+- {NOISE} within noise: above it by at most one deviation;
+- {WORSE} worse;
+- {WAITING} not run yet;
+- no mark: not in the paper, or on other data.
+
+Everything is chosen by cross-validation on training rows only. A system without random parts has
+one run and no deviation. The papers' own systems are bold. Rows in italics, variants of one of
+them, are held against its figure and not counted. SAPL's accuracies are shown as errors. Runs have
+one thread; seconds are those of the processor.
+
+A paper may say that it chose a setting by test error (OCC: the number of planes). Then its figures
 are compared once more under that rule, in columns of their own, named so. The others see no test
 row.
 """
@@ -111,11 +117,11 @@ def share_reached(cells: list[Cell], by_test_error: list[Cell]) -> str:
     behind = [c for c in judge.own_figures(cells) if c.state == WORSE]
     near = sum((judge.gap_in_chance(c) or np.inf) < 1 for c in behind)
     return (
-        f"Of the {run} figures of the papers' own systems that have been run, {share} are reached "
-        f"or\nbeaten, {with_noise} with those within noise. The aim is 80 %. Of the {len(behind)} "
-        f"others {near} are above\nby less than one standard error of the test split. By the "
-        f"papers' own protocols, choices by test error\nwhere a paper says that it made them, "
-        f"{share_so} and {with_noise_so}.\n"
+        f"Of the papers' own systems {run} figures have been run. loclin reaches or beats {share}, "
+        f"{with_noise} with\nthose within noise. The aim is 80 %. Of the {len(behind)} "
+        f"others {near} are above by less than one standard\nerror of the test split. By the "
+        f"papers' own protocols, choices by test error where a paper says\nthat it made them, "
+        f"the shares are {share_so} and {with_noise_so}.\n"
     )
 
 
@@ -189,11 +195,11 @@ def sapl_stream(entries: list[Entry], results: Results) -> Iterable[str]:
         rows.append([e.system, f"{found['error %'][0]:.2f}{paper}", f"{found['rows']:,}",
                      *seconds, *memory])  # fmt: skip
     yield "Table 2, MNIST8M, on data made anew by the published recipe (Loosli, Canu and Bottou,"
-    yield "2007; `reproduction/sapl/mnist8m.py`), not counted: one pass of `partial_fit`, one run,"
-    yield "errors on MNIST's 10,000 official test rows; 100 anchors, ML3 90 models a class. Seconds"
-    yield "are those of the clock, beside them those of the processor. Resident memory, after the"
-    yield "first tenth of the rows and at the end, is that of the process, with MNIST, its tangents"
-    yield "and a chunk in it.\n"
+    yield "2007; `reproduction/sapl/mnist8m.py`), not counted. It is one run with one pass of"
+    yield "`partial_fit`, and errors are those on MNIST's 10,000 official test rows. There are 100"
+    yield "anchors, in ML3 90 models a class. Seconds are those of the clock, beside them those of"
+    yield "the processor. Resident memory, after the first tenth of the rows and at the end, is"
+    yield "that of the process: MNIST, its tangents and a chunk are in it.\n"
     yield table(["", "error, %", "rows", "learning, s", "of the processor", "generator, s",
                  "of the processor", "MB at a tenth", "MB at the end"], rows)  # fmt: skip
 
@@ -256,8 +262,9 @@ def figures(paper: str, entries: list[Entry], results: Results, pictures: Path) 
 def ldkl_section(entries: list[Entry], results: Results, pictures: Path) -> Iterable[str]:
     """Yield LDKL's error by cost beside others', and what is on the front."""
     yield "Test error by depth (2 to 7), beside ML3 with 2 to 50 models a class and LLC-SAPL with"
-    yield "10 to 300 anchors; one seed, one thread. Preprocessing and strength are those of ML3's"
-    yield "and SAPL's tables, chosen on training rows. MNIST: 10,000 training rows.\n"
+    yield "10 to 300 anchors. Runs have one seed and one thread. Preprocessing and strength are"
+    yield "those of ML3's and SAPL's tables, chosen on training rows. MNIST has 10,000 training"
+    yield "rows.\n"
     yield from figures("ldkl", entries, results, pictures)
     yield "On the front (no other is at most as wrong for at most the cost), from the cheapest:\n"
     for e in (e for e in entries if e.paper == "ldkl"):
@@ -274,8 +281,9 @@ def reasons_section(cells: list[Cell]) -> Iterable[str]:
         return
     chances = [judge.gap_in_chance(c) for c in worse]
     few = sum(chance is not None and chance < 1 for chance in chances)
-    yield "In brackets: how far above the paper's figure, and that in standard errors of the test"
-    yield f"split, if that is official: {few} of {len(worse)} are above by less than one.\n"
+    yield "Brackets say how far above the paper's figure an entry is. Where the test split is"
+    yield "official, they say so in its standard errors, too:"
+    yield f"of {len(worse)} entries {few} are above by less than one.\n"
     for cell, chance in zip(worse, chances, strict=True):
         e, gap = cell.entry, cell.mean - (cell.fact.value if cell.fact else 0)
         words = f"{gap:+.2f}" if chance is None else f"{gap:+.2f}, {chance:.1f} s.e."

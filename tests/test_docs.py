@@ -14,13 +14,10 @@ from loclin import ML3Classifier
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
-    ROOT / "CONTRIBUTING.md",
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *(ROOT / "docs").glob("*.md"),
     *(ROOT / "docs/notes").glob("*.md"),
 ]
-# Pages for those who are new here.
-NAMES = ["index", "models", "deploy", "results", "glossary", "faq", "from-svc", "from-boosting"]
-SHORT = [ROOT / "README.md", *(ROOT / f"docs/{name}.md" for name in NAMES)]
 
 
 def examples(path):
@@ -62,7 +59,7 @@ def sentences(text):
             yield from re.split(r"(?<=[.!?])[\"*)]*\s+(?=[A-Z`*\"(])", " ".join(block.split()))
 
 
-@pytest.mark.parametrize("page", SHORT, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_sentences_are_short(page):
     lengths = [len(sentence.split()) for sentence in sentences(page.read_text()) if sentence]
     assert max(lengths) <= 32

@@ -36,10 +36,13 @@ MOST_FEATURES = 2000  # of a whole matrix
 # The systems of the first table of defaults, among which ranks are given.
 BESIDE = (TUNED, "LinearSVC", "Nystroem(1000) + LinearSVC", "HistGradientBoosting",
           "random forest", "k-NN", "MLP", "L3MClassifier", "USSVMClassifier")  # fmt: skip
-NOTE = """Defaults but for `metric`; geometric means over the sets of the errors (log losses) over
-those without one, sets with a lower and a higher error, seconds of the fit over those without at
-the median and at most, and the average rank by error of the model with this metric among twelve
-systems, the two other models without one among them.
+NOTE = """All settings but `metric` are defaults. The columns:
+
+- error, log loss: over those without a metric, the geometric mean over the sets;
+- better, worse: sets with a lower and a higher error;
+- time: seconds of the fit over those without a metric, at the median and at most;
+- rank: the model's average rank by error among twelve systems, the two other models without a
+  metric among them.
 """
 
 

@@ -15,13 +15,15 @@ from reproduction.entry import Entry
 from reproduction.judge import MARKS, WAITING, average_ranks, critical_difference
 from reproduction.markdown import table
 
-NOTE = """Default settings, no tuning, but for `SVC-rbf, tuned`; protocol in
-`reproduction/defaults/table.py`. Ranks are over the sets that every ranked system has a result on;
-systems that lack more than a few of the sets are ranked apart, with all others, over those that
-they have. Log loss of the tuned SVC: of
-sigmoids found by five folds. AUC: one class against the rest, mean of the classes. Fit: seconds.
-"Times faster": prediction time of the tuned SVC over the system's. Size: bytes of the pickled
-pipeline. All three are medians over the sets.
+NOTE = """All systems but `SVC-rbf, tuned` have default settings; the protocol is in
+`reproduction/defaults/table.py`. Ranks are over the sets that every ranked system has a result on.
+Systems that lack more than a few of the sets are ranked apart, with all others, over those that
+they have.
+
+- Log loss of the tuned SVC: of sigmoids found by five folds.
+- AUC: one class against the rest, mean of the classes.
+- Fit, "times faster" and size are medians over the sets. Fit is in seconds. "Times faster" is the
+  prediction time of the tuned SVC over the system's. Size is that of the pickled pipeline.
 """
 MISSED = 2  # sets that a ranked system may have no result on
 PICTURES = {"error %": "defaults_ranks.png", "log loss": "defaults_log_loss_ranks.png"}
@@ -104,8 +106,11 @@ def defaults_section(entries: list[Entry], results: dict[tuple[str, str], Any],
         everyone, fewer = ranked(found, what, missed=len(SETS))
         if len(everyone) > len(ranks):
             best_first = sorted(everyone.items(), key=lambda item: item[1])
-            told = ", ".join(f"{system} {rank:.2f}" for system, rank in best_first)
-            yield f"All {len(everyone)} systems on the {len(fewer)} sets that they share: {told}.\n"
+            yield f"All {len(everyone)} systems on the {len(fewer)} sets that they share:\n"
+            yield table(
+                ["", *(system for system, _ in best_first)],
+                [[f"rank, {name}", *(f"{rank:.2f}" for _, rank in best_first)]],
+            )
     ranks, _ = ranked(found, "error %")
     own = {name: rank for name, rank in ranks.items() if name in OWN}
     rivals = {name: rank for name, rank in ranks.items() if name not in (*OWN, TUNED)}

@@ -11,10 +11,10 @@ from reproduction.entry import Entry
 from reproduction.judge import MARKS, WAITING
 from reproduction.markdown import table
 
-NOTE = """Preprocessing, metric, strength, size, members, planes, pieces and a forest by cross-
-validation on training rows (`reproduction/ensemble/official.py`), three seeds. The SVC is that of
-SAPL's table 2. Seconds are those of the processor. Size and members of MNIST are chosen with all
-its rows, a sixth held out.
+NOTE = """Cross-validation on training rows chooses preprocessing, metric, strength, size, members,
+planes, pieces and a forest (`reproduction/ensemble/official.py`). There are three seeds. The SVC is
+that of SAPL's table 2. Seconds are those of the processor. Size and members of MNIST are chosen
+with all its rows, a sixth held out.
 """
 
 
