@@ -41,6 +41,7 @@ print(messages[0])
 # %%
 # Sparse rows stay sparse
 # -----------------------
+# A row has a number for each word of the vocabulary, and most of these are zero.
 train, test, y_train, y_test = train_test_split(messages, y, random_state=0)
 model = make_pipeline(TfidfVectorizer(), ML3Classifier(random_state=0)).fit(train, y_train)
 print(f"accuracy {model.score(test, y_test):.3f}")

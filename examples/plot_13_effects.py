@@ -37,6 +37,7 @@ for name, model in {"linear": linear, "additive": additive, "ML3": free}.items()
 # %%
 # The features that count most
 # ----------------------------
+# The last five features are noise, and count little.
 importances = feature_importances(additive, X, reference=X)
 print(importances.sort_values(ascending=False).round(3).to_string())
 
