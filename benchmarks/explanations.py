@@ -8,7 +8,7 @@ most, and averages the predicted class's probability on the way; insertion start
 "again" is the explainer with another seed, "refit" the model as well. KernelSHAP repeats fewer
 rows. With ``--out``, pictures of shape functions beside an EBM's, and all numbers as JSON.
 
-``LOCLIN_DATA=FOLDER python -m benchmarks.explanations [SET ...] [--models ML3 ...] [--out FOLDER]``
+``LOCLIN_DATA=FOLDER python -m benchmarks.explanations [SET ...] [--rows 50] [--out FOLDER]``
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LIBRARIES = {"lime": "lime", "shap": "shap", "interpret": "interpret-core",
              "lightgbm": "lightgbm", "matplotlib": "matplotlib"}  # fmt: skip
 FEW = 10  # rows that KernelSHAP explains again
 ORDERS = 5  # random orders of features
-EBM_CLASSES = 12  # an EBM takes minutes for each of its fits to more
+EBM_WORK = 10_000  # training rows times classes; with more, a fit of an EBM takes many minutes
 
 
 MODELS: dict[str, Callable[[int], Any]] = {
@@ -186,8 +186,8 @@ def row_of(line: dict[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def medians(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return medians over the sets, areas less those of random orders."""
+def means(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return means over the sets, areas less those of random orders."""
     random = {(line["set"], line["model"]): line for line in lines if "space" not in line}
     found: dict[Any, list[dict[str, Any]]] = {}
     for line in lines:
@@ -196,27 +196,27 @@ def medians(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
             less = {area: line[area] - floor[area] for area in ("deletion", "insertion")}
             found.setdefault((line["model"], line["space"], line["way"]), []).append(line | less)
     return [
-        {"set": f"median of {len(group)}", "model": model, "space": space, "way": way}
-        | {key: float(np.median([line[key] for line in group])) for key in FIGURES}
+        {"set": f"mean of {len(group)}", "model": model, "space": space, "way": way}
+        | {key: float(np.mean([line[key] for line in group])) for key in FIGURES}
         for (model, space, way), group in found.items()
     ]
 
 
-def compared(sets: list[str], models: list[str], n_rows: int, n_train: int) -> list[dict[str, Any]]:
-    """Print the table row by row, and return its numbers."""
-    print(HEAD, f"|{'---|' * (HEAD.count('|') - 1)}", sep="\n", flush=True)
-    lines = []
-    for data in sets:
-        split = split_of(data, n_train)
-        for name in models:
-            if name == "EBM" and len(np.unique(split.y)) > EBM_CLASSES:
-                continue
-            for line in lines_of(data, split, name, n_rows):
-                lines.append(line)
-                print(row_of(line), flush=True)
-    print("\nMedians over sets, areas less those of random orders:\n", *map(row_of, medians(lines)),
-          sep="\n")  # fmt: skip
-    return lines
+def lines_of_set(
+    data: str, models: list[str], n_rows: int, n_train: int
+) -> Iterator[dict[str, Any]]:
+    """Yield the figures of all models on a set."""
+    split = split_of(data, n_train)
+    for name in models:
+        if name != "EBM" or len(split.y) * len(np.unique(split.y)) <= EBM_WORK:
+            yield from lines_of(data, split, name, n_rows)
+
+
+def stored(found: dict[str, Any], folder: Path | None) -> None:
+    """Write what there is so far."""
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "explanations.json").write_text(json.dumps(found, indent=1))
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:
@@ -232,18 +232,21 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     missing = [package for module, package in LIBRARIES.items() if find_spec(module) is None]
     if missing:
         raise SystemExit(f"This benchmark needs: pip install {' '.join(missing)}")
+    found: dict[str, Any] = {"table": [], "shapes": {}}
     with pinned_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found: dict[str, Any] = {
-            "table": compared(options.sets, options.models, options.rows, options.train),
-            "shapes": {},
-        }
-        if options.out:
-            options.out.mkdir(parents=True, exist_ok=True)
-            for name in options.shapes:
-                split = split_of(name, options.train)
-                found["shapes"][name] = _shapes.beside_ebm(name, split, options.out)
-            (options.out / "explanations.json").write_text(json.dumps(found, indent=1))
+        print(HEAD, f"|{'---|' * (HEAD.count('|') - 1)}", sep="\n")
+        for data in options.sets:
+            for line in lines_of_set(data, options.models, options.rows, options.train):
+                found["table"].append(line)
+                print(row_of(line), flush=True)
+            stored(found, options.out)
+        print("\nMeans over sets, areas less those of random orders:\n")
+        print(*map(row_of, means(found["table"])), sep="\n")
+        for name in options.shapes if options.out else ():
+            split = split_of(name, options.train)
+            found["shapes"][name] = _shapes.beside_ebm(name, split, options.out)
+            stored(found, options.out)
     return found
 
 
