@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import sklearn
 from packaging.version import Version
+from sklearn.datasets import load_breast_cancer
 
 from benchmarks import (
     calibration,
     default_fits,
+    explanations,
     flips,
     limits,
     many_rows,
@@ -239,3 +242,34 @@ def test_flips(tmp_path, monkeypatch, capsys):
     assert 0 <= found["one step"] <= 1
     assert 0.5 < found["beside grid"] < 1.5
     assert "verified 1" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(
+    not all(map(find_spec, explanations.LIBRARIES)),
+    reason="needs " + ", ".join(explanations.LIBRARIES.values()),
+)
+def test_explanations(tmp_path, monkeypatch, capsys):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X[:, :5] - X[:, :5].mean(axis=0)) / X[:, :5].std(axis=0)
+    split = explanations.Split(X[:400], y[:400], X[400:], y[400:])
+    monkeypatch.setattr(explanations, "split_of", lambda name, n_train: split)
+    quick = explanations.MODELS | {
+        "ML3Classifier": lambda seed: ML3Classifier(2, max_iter=3, random_state=seed),
+        "EBM": lambda seed: explanations.ebm(seed).set_params(max_rounds=5),
+    }
+    monkeypatch.setattr(explanations, "MODELS", quick)
+    chosen = ["ML3Classifier", explanations.LINEAR, "LightGBM", "EBM"]
+    found = explanations.main(
+        ["cells", "--models", *chosen, "--rows", "3", "--shapes", "cells", "--out", str(tmp_path)]
+    )
+    assert json.loads((tmp_path / "explanations.json").read_text()) == found
+    assert (tmp_path / "cells.png").stat().st_size > 0
+    by_way = {(line["way"], line.get("space")): line for line in found["table"]}
+    assert len(by_way) == 12
+    for way in ("local_model", "by pieces", "KernelSHAP", "LinearSHAP", "TreeSHAP", "EBM's terms"):
+        assert by_way[way, "score"]["residual"] < 1e-6, way
+    assert by_way["local_gradient", "score"]["base off"] < 1e-9
+    assert by_way["LIME", "score"]["residual"] > 1
+    for line in found["shapes"]["cells"]["curves"].values():
+        assert line["correlation"] > 0.5
+    assert "| cells | EBM | score | EBM's terms |" in capsys.readouterr().out

@@ -361,7 +361,6 @@ def test_what_cannot_be_explained_is_said(tables):
     explain = LocalModelDisplay.from_estimator
     model = ml3().fit(X, labels(3))
     for reference, told in [
-        (None, "Pass reference="),
         (ARRAY[:, :3], "reference has 3 columns, but the rows have 4"),
         (X.drop(columns=X.columns[1]), "reference has no column 'sepal width"),
         (np.full(4, np.nan), "finite"),

@@ -29,6 +29,7 @@ from loclin import (
     ML3Classifier,
     SAPLClassifier,
     SVMKNNClassifier,
+    USSVMClassifier,
 )
 from loclin.inspection import (
     EffectDisplay,
@@ -222,8 +223,20 @@ def test_a_step_that_mixes_otherwise_is_named():
         box(projected, X[:1])
     table, y = mixed()
     model = make_pipeline(FRONTS["names"], ML3Classifier(2, random_state=0, max_iter=3))
-    with pytest.raises(ValueError, match="Pass reference="):
-        contributions(model.fit(table, y), table[:1])
+    for row in (table.iloc[0], table[:1].drop(columns="age"), table[:1].to_numpy()):
+        with pytest.raises(ValueError, match=r"rows and columns|has no column|are missing"):
+            local_model(model.fit(table, y), row)
+    for reference in ({"age": 3}, 0):
+        with pytest.raises(ValueError, match="must be a row"):
+            contributions(model, table[:1], reference=reference)
+    copies = np.hstack([X, X[:, :1]])
+    whitened = make_pipeline(PCA(whiten=True), ML3Classifier(2, random_state=0, max_iter=3))
+    with pytest.raises(ValueError, match="almost 0"):
+        contributions(whitened.fit(copies, Y), copies[:1], reference=copies)
+    unscaled = USSVMClassifier(3, random_state=0, max_iter=3).fit(X, Y)
+    for kept in (unscaled, projected):
+        with pytest.raises(ValueError, match="Pass reference="):
+            contributions(kept, X[:1])
 
 
 TEXTS = ["a good plot", "bad and ugly", "good but long", "an ugly plot", "long and bad", "good"] * 6
@@ -312,3 +325,92 @@ def test_weights_serve_feature_selection():
     np.testing.assert_array_equal(kept.get_support(), weights >= weights.mean())
     with pytest.raises(ValueError, match="SVMKNN"):
         feature_weights(SVMKNNClassifier(5).fit(X, Y))
+
+
+@pytest.mark.parametrize("front", ["alone", "names", "rest as it is"])
+def test_the_reference_is_the_training_mean_where_the_classifier_keeps_it(front):
+    table, y = mixed()
+    table, y = (pd.DataFrame(X, columns=list("abcd")), Y) if front == "alone" else (table, y)
+    model = ML3Classifier(3, random_state=0, max_iter=5)
+    model = model if front == "alone" else make_pipeline(FRONTS[front], model)
+    model.fit(table, y)
+    expected = contributions(model, table[:9], reference=table)
+    np.testing.assert_allclose(contributions(model, table[:9]), expected, rtol=1e-6, atol=1e-6)
+    found = LocalModelDisplay.from_estimator(model, table[:1])
+    assert found.reference == "the mean training row"
+    if front == "alone":
+        np.testing.assert_allclose(found.reference_values, X.mean(axis=0))
+
+
+@pytest.mark.parametrize("steps", [[], [StandardScaler(), PCA(4)]])
+def test_a_feature_in_pieces_adds_the_change_of_its_curve(steps):
+    """One model a class is additive: a column adds what the score loses without its change."""
+    model = make_pipeline(*steps, CSVMClassifier(1, pieces=6, random_state=0)).fit(X, Y == 1)
+    rows, at = X[:20], X.mean(axis=0)
+    added = contributions(model, rows, reference=at)
+    scores = model.decision_function(rows)
+    np.testing.assert_allclose(added.sum(axis=1), scores, **EXACT)
+    if steps:  # components are curves of all columns
+        return
+    for k, name in enumerate(found := list(added)[:-1]):
+        moved = np.array(rows)
+        moved[:, k] = at[k]
+        np.testing.assert_allclose(added[name], scores - model.decision_function(moved), **EXACT)
+    assert len(found) == 4
+    slopes = local_model(model, rows).coef * (rows - at)
+    assert abs(slopes - added.to_numpy()[:, :4]).max() > 0.1
+
+
+def test_columns_are_taken_by_name():
+    """A ColumnTransformer takes columns in any order, and others beside them."""
+    table, y = mixed()
+    front = make_column_transformer((NUMBERS, ["pay", "age"]))
+    model = make_pipeline(front, ML3Classifier(3, random_state=0, max_iter=5)).fit(table, y)
+    for given in (table[table.columns[::-1]], table.assign(zz=1.0)[["zz", *table]]):
+        for reference in (table, given):
+            pd.testing.assert_frame_equal(
+                contributions(model, given[:3], reference=reference),
+                contributions(model, table[:3], reference=table),
+            )
+        assert local_model(model, given[:3]).columns == ["age", "pay"]
+        effect = EffectDisplay.from_estimator(model, given[:1], "pay", values=table["pay"])
+        moved = given[:1].assign(pay=effect.values[5])
+        expected = model.decision_function(moved)[0]
+        assert abs(effect.scores[0, 0, 5]) == pytest.approx(abs(expected), abs=1e-9)
+        assert box(model, given[:1]).columns == ["age", "pay"]
+
+
+def test_a_number_that_marks_gaps_is_no_number():
+    rows = np.where(X > 6, -1.0, X)
+    model = make_pipeline(SimpleImputer(missing_values=-1.0), ML3Classifier(3, random_state=0))
+    model.fit(rows, Y)
+    assert np.isnan(local_gradient(model, rows)).all()
+    found = local_model(model, rows[:5])
+    scores = found.intercept + (found.coef * found.values[:, None]).sum(axis=-1)
+    np.testing.assert_allclose(scores, model.decision_function(rows[:5]), **EXACT)
+
+
+def test_empty_selections_and_taken_names():
+    table, y = mixed()
+    none = make_column_selector(pattern="there is none")
+    front = make_column_transformer((OneHotEncoder(), none), (NUMBERS, ["age", "pay"]))
+    table = table.rename(columns={"age": "reference"})
+    front = make_column_transformer((OneHotEncoder(), none), (NUMBERS, ["reference", "pay"]))
+    model = make_pipeline(front, ML3Classifier(3, random_state=0, max_iter=5)).fit(table, y)
+    assert list(contributions(model, table[:2])) == ["reference", "pay", "(reference)"]
+    shown = LocalModelDisplay.from_estimator(model, table[:1]).frame()
+    assert list(shown["column"]) == ["reference", "pay", "(reference)"]
+
+
+def test_texts_are_recorded_and_tables_of_texts_refused():
+    model = make_pipeline(TfidfVectorizer(), ML3Classifier(3, random_state=0, max_iter=5))
+    model.fit(TEXTS, MARKS)
+    for row in ("a good plot", ["a good plot"], pd.Series(["a good plot"])):
+        kept = record(model, row)
+        assert kept["label"] == 1
+        assert "good" in kept["inputs"]
+    frame = pd.DataFrame({"t": TEXTS})
+    with pytest.raises(ValueError, match="X must be a list of texts"):
+        contributions(model, frame)
+    with pytest.raises(ValueError, match="reference must be a list of texts"):
+        contributions(model, TEXTS[:1], reference=frame)

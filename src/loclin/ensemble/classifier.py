@@ -63,6 +63,7 @@ from loclin.fitting.checks import (
     check_number,
     check_weights,
     read_labelled_rows,
+    read_reference,
     read_rows,
 )
 from loclin.fitting.features import PLAIN, standardized
@@ -498,6 +499,42 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
         coef = np.asarray(self._features.back(coef, 1))
         intercept = self._features.constants(intercept, coef)
         return self._per_class(coef, by_class), self._per_class(intercept, by_class)
+
+    @snapshot
+    def contributions(
+        self, X: ArrayLike, reference: ArrayLike, *, by_class: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Return what each feature adds to the scores because it differs from a reference.
+
+        The same as of its members: the weights of their local models stay those of the row.
+        What forests say is in the base.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        reference : array-like of shape (n_features,)
+        by_class : bool, default=False
+            Whether two classes have contributions each, as several have: half of the
+            decision's for the second, the opposite for the first.
+
+        Returns
+        -------
+        added : ndarray of shape (n_samples, n_features) or \
+                (n_samples, n_classes, n_features)
+        base : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            What the row's own local models say of the reference.
+        """
+        check_flag("by_class", by_class)
+        rows = self._validate_new(X)
+        at = self._features.of_matrix(
+            read_reference(reference, self.n_features_in_)[None]
+        )
+        parts = [
+            [factor * part for part in member.contributions(rows, at)]
+            for member, factor in self._factors()
+        ]
+        added, base = (sum(of_members) for of_members in zip(*parts, strict=True))
+        return self._per_class(added, by_class), self._per_class(base, by_class)
 
     @property
     def local_coef_(self) -> Floats:

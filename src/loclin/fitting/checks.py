@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from loclin.engine.data import check_indices, is_sparse
+from loclin.engine.data import Floats, check_indices, is_sparse
 from loclin.engine.losses import Loss, losses_for
 
 # One chunk of larger features would flatten what a stream has learned from those before.
@@ -54,6 +54,17 @@ def check_option(name: str, value: Any, options: Any, hint: str = "") -> None:
         raise ValueError(
             f"{name}={value!r} is not valid; use one of {sorted(options)}{hint}."
         )
+
+
+def read_reference(reference: Any, n_features: int) -> Floats:
+    """Return a row that others are compared with, in float64, if it is one."""
+    row = np.asarray(reference, np.float64).ravel()
+    if row.shape != (n_features,) or not np.isfinite(row).all():
+        raise ValueError(
+            f"reference must have {n_features} finite numbers, one for each feature; it has "
+            f"{row.size}."
+        )
+    return row
 
 
 def check_flag(name: str, value: Any) -> None:

@@ -25,6 +25,7 @@ from loclin.engine.warned import warn
 from loclin.fitting.begun import is_same
 from loclin.fitting.columns import Columns
 from loclin.portable.checks import check_pieces
+from loclin.portable.reader import with_pieces as beside_pieces
 from loclin.portable.reader import without_pieces
 from loclin.portable.words import Pieces, Term
 
@@ -174,6 +175,39 @@ class FeatureMap:
         # What rounding takes from the slopes at a row, its constant has.
         lost = np.einsum("n...d,nd->n...", folded - rounded, rows)
         return rounded, np.asarray(constants + added + lost)
+
+    def moved(
+        self, coef: Floats, constants: Floats, X: Matrix, reference: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return what features add to linear functions of rows and their pieces, from a
+        reference to each row, and what the functions say of the reference.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n, ..., d)
+        constants : ndarray of shape (n, ...)
+        X : {ndarray, csr} of n rows as they are given
+        reference : ndarray of shape (f,)
+            A row as it is given.
+
+        Returns
+        -------
+        added : ndarray of shape (n, ..., f)
+        base : ndarray of shape (n, ...)
+        """
+        rows = np.asarray(X.toarray() if is_sparse(X) else X, np.float64)
+        at, coef = reference[None].astype(np.float64), coef.astype(np.float64)
+        if self.pieces is not None:
+            rows, at = (beside_pieces(one, self.pieces) for one in (rows, at))
+        away = np.expand_dims(rows - at, tuple(range(1, coef.ndim - 1)))
+        added = coef * away
+        if self.pieces is not None:
+            features, first = np.unique(self.pieces.feature, return_index=True)
+            f = len(reference)
+            of_pieces = np.add.reduceat(added[..., f:], first, axis=-1)
+            added = added[..., :f]
+            added[..., features] += of_pieces
+        return added, np.asarray(constants + coef @ at[0])
 
     def in_front(self, term: Term) -> Term:
         """Return what a term of rows as the model sees them

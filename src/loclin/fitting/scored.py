@@ -16,7 +16,7 @@ from loclin.engine.prediction import codes_of, scores_of
 from loclin.engine.scores import combine_models, difference, winners
 from loclin.engine.shapes import Shape, Size
 from loclin.fitting.atomic import snapshot
-from loclin.fitting.checks import check_flag, read_rows
+from loclin.fitting.checks import check_flag, read_reference, read_rows
 from loclin.fitting.features import PLAIN, FeatureMap
 from loclin.fitting.probability import Probabilities
 from loclin.portable.checks import check_smoothing, check_temperature
@@ -229,17 +229,63 @@ class ByLocalModels(InWords):
         intercept : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         check_flag("by_class", by_class)
-        rows, learned = self._read_new(X), self._learned
+        rows = self._read_new(X)
+        coef, intercept = self._features.at_rows(*self._combined(rows), rows)
+        return self._per_class(coef, by_class), self._per_class(intercept, by_class)
+
+    @snapshot
+    def contributions(
+        self, X: ArrayLike, reference: ArrayLike, *, by_class: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Return what each feature adds to the scores because it differs from a reference.
+
+        The weights of the local models stay those of the row. Then the score is a sum of
+        one function of each feature: a straight line, or, with `pieces`, a bent one. So
+        ``decision_function(X)`` equals ``base + added.sum(axis=-1)``, to rounding.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A few rows: the result has n_samples * n_classes * n_features numbers.
+        reference : array-like of shape (n_features,)
+            What rows are compared with, such as the mean of the training rows.
+        by_class : bool, default=False
+            Whether two classes have contributions each, as several have: half of the
+            decision's for the second, the opposite for the first.
+
+        Returns
+        -------
+        added : ndarray of shape (n_samples, n_features) or \
+                (n_samples, n_classes, n_features)
+        base : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            What the row's own local models say of the reference.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from loclin import ML3Classifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = ML3Classifier(pieces=4, random_state=0).fit(X, y)
+        >>> added, base = model.contributions(X, X.mean(axis=0))
+        >>> bool(abs(base + added.sum(axis=-1) - model.decision_function(X)).max() < 1e-9)
+        True
+        """
+        check_flag("by_class", by_class)
+        rows = self._read_new(X)
+        at = read_reference(reference, self.n_features_in_)
+        added, base = self._features.moved(*self._combined(rows), rows, at)
+        return self._per_class(added, by_class), self._per_class(base, by_class)
+
+    def _combined(self, rows: Matrix) -> tuple[Floats, Floats]:
+        """Return the linear model of each row, of features and pieces as they are given."""
+        learned = self._learned
         codes = self._codes(self._features.of_matrix(rows))
         coef, intercept = combine_models(
             codes, learned.local_coef, learned.local_intercept
         )
         coef = self._features.back(self._decisions(coef), 1)
         intercept = self._decisions(intercept + learned.intercept)
-        coef, intercept = self._features.at_rows(
-            coef, self._features.constants(intercept, coef), rows
-        )
-        return self._per_class(coef, by_class), self._per_class(intercept, by_class)
+        return coef, self._features.constants(intercept, coef)
 
     def _term(self) -> Term:
         """Say what the model computes, of rows as it sees them."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loclin.inspection.columns import columns_of
 from loclin.inspection.drawing import Row, draw, height_of, limits_of
 from loclin.inspection.parts import pair_of, parts_of
-from loclin.inspection.text import required
+from loclin.inspection.steps import columns_of
+from loclin.inspection.text import free_name, required
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,8 +29,9 @@ class LocalModelDisplay:
 
         score = the row's model at the reference + contributions of the columns
 
-    where a contribution is ``coefficient * (value - reference value)``. Columns that are several
-    features, such as the categories of a table, are added up.
+    where a contribution is ``coefficient * (value - reference value)``. Of a feature with pieces
+    it is the change of its bent line, from the reference value to the value. Columns that are
+    several features, such as the categories of a table, are added up.
 
     Use `from_estimator` to make one.
 
@@ -252,12 +253,13 @@ class LocalModelDisplay:
         n_rows, n_columns = len(self.base), len(self.columns) + 1
         nothing = np.full((n_rows, 1), None, object)
         values = np.hstack([self.values.astype(object), nothing])
+        base = free_name("reference", self.columns)
         return pd.DataFrame(
             {
                 "row": [name for name in self.rows for _ in range(n_columns)],
                 "class": np.repeat(self.classes, n_columns),
                 "against": np.repeat(self.against, n_columns),
-                "column": [*self.columns, "reference"] * n_rows,
+                "column": [*self.columns, base] * n_rows,
                 "value": values.ravel(),
                 "contribution": np.column_stack([self.contributions, self.base]).ravel(),
             }

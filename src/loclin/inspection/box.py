@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.inspection.columns import columns_of
 from loclin.inspection.kinks import kinks_of
 from loclin.inspection.mixing import Behind
 from loclin.inspection.records import as_rows
+from loclin.inspection.steps import columns_of
 from loclin.inspection.text import printable, value_text
 from loclin.portable import describe
 

@@ -1,8 +1,7 @@
-"""From the columns that a person knows to the features that a classifier sees."""
+"""The columns that a person knows, and the features that a classifier sees."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,16 +11,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array
 
-from loclin.inspection.mixing import Behind, is_linear
-from loclin.inspection.tracing import SCALERS, Trace, transformed
-from loclin.tables import TableEncoder
-from loclin.tables.cells import frame_of, pandas
+from loclin.inspection.tracing import SCALERS, Trace, dense, transformed
+from loclin.portable import describe
 
-_MEAN = "the mean training row"
-_MIXED = "(mean)"  # what a category or a text is in a mean of rows
+MEAN = "the mean training row"
+MIXED = "(mean)"  # what a category or a text is in a mean of rows
 
 
 class Reference(NamedTuple):
@@ -52,6 +48,8 @@ class Columns(ABC):
     trace : Trace
         From the columns to what comes out of the last step.
     names : list of str
+    classifier : object
+        Behind the steps. It may keep the mean training row.
 
     Attributes
     ----------
@@ -59,8 +57,11 @@ class Columns(ABC):
     trace : Trace
     """
 
-    def __init__(self, steps: Sequence[Any], trace: Trace, names: list[str]) -> None:
+    def __init__(
+        self, steps: Sequence[Any], trace: Trace, names: list[str], classifier: Any
+    ) -> None:
         self._steps, self.trace, self.names = steps, trace, names
+        self._classifier = classifier
 
     @abstractmethod
     def values(self, X: Any) -> NDArray[Any]:
@@ -71,12 +72,50 @@ class Columns(ABC):
         """Return values of a column of numbers or dates as floats; NaN for gaps."""
 
     @abstractmethod
-    def reference(self, given: Any) -> Reference:
-        """Return what rows are compared with; None for the training mean."""
-
-    @abstractmethod
     def changed(self, X: Any, changes: Mapping[int, Any]) -> NDArray[np.float64]:
         """Return rows as the classifier sees them, with other values in some columns."""
+
+    @abstractmethod
+    def kind(self, k: int) -> str:
+        """Return what a column is: "number", or another kind of a `TableEncoder`."""
+
+    @abstractmethod
+    def _rows(self, given: Any) -> Any:
+        """Return a reference as rows, as the first step takes them."""
+
+    @abstractmethod
+    def _mean_values(self, rows: Any) -> list[Any]:
+        """Return the values of the mean of some rows, as far as a mean has any."""
+
+    @abstractmethod
+    def _training_mean(self) -> Reference:
+        """Return the mean training row, as far as it was kept."""
+
+    def reference(self, given: Any) -> Reference:
+        """Return what rows are compared with; None for the training mean.
+
+        Raises
+        ------
+        ValueError
+            If it is no row, has a gap that stays, or was not kept.
+        """
+        if given is None:
+            return self._training_mean()
+        if isinstance(given, Mapping) or (
+            np.isscalar(given) and not isinstance(given, str)
+        ):
+            raise ValueError(
+                f"reference={given!r} must be a row, or rows, as X has them."
+            )
+        rows = self._rows(given)
+        if not len(rows):
+            raise ValueError("reference has no rows.")
+        features = dense(self.features(rows)).astype(np.float64).mean(axis=0)
+        if not np.isfinite(features).all():
+            raise ValueError("reference has values that are no finite numbers.")
+        n_rows = len(rows)
+        name = "the row given" if n_rows == 1 else f"the mean of {n_rows:,} rows given"
+        return Reference(name, self._mean_values(rows), features)
 
     def features(self, X: Any) -> Any:
         """Return rows as the classifier sees them."""
@@ -92,17 +131,35 @@ class Columns(ABC):
         found = np.asarray(added.reshape(-1, len(origins)) @ groups)
         return found.reshape(*added.shape[:-1], n_columns)
 
-    @abstractmethod
-    def kind(self, k: int) -> str:
-        """Return what a column is: "number", or another kind of a `TableEncoder`."""
-
     def is_linear(self, k: int) -> bool:
         """Tell whether all features of a column change in proportion to it."""
         return bool(np.isfinite(self.trace.slopes[self.own(k)]).all())
 
     def own(self, k: int) -> list[int]:
         """Return the features of a column; of a number, the first is its value."""
-        return np.flatnonzero(self.trace.origins == k).tolist()
+        found: list[int] = np.flatnonzero(self.trace.origins == k).tolist()
+        return found
+
+    def _kept_mean(self) -> NDArray[np.float64]:
+        """Return the mean training row as the classifier keeps it, to standardize by."""
+        try:
+            terms = [
+                one for one in describe(self._classifier).terms if one.coef is not None
+            ]
+        except ValueError:
+            terms = []
+        means = []
+        for term in terms:
+            if term.centre is None and term.scale is None:
+                raise ValueError(NO_MEAN)
+            mean = np.zeros(len(self.trace.origins))
+            if term.centre is not None:  # sparse rows stay where they are
+                columns = np.arange(len(mean)) if term.columns is None else term.columns
+                mean[columns] = term.centre[: len(columns)]
+            means.append(mean)
+        if not means:
+            raise ValueError(NO_MEAN)
+        return np.mean(means, axis=0)
 
 
 class PlainColumns(Columns):
@@ -122,15 +179,20 @@ class PlainColumns(Columns):
         self, steps: Sequence[Any], trace: Trace, classifier: Any, X: Any
     ) -> None:
         self._fitted = getattr([*steps, classifier][0], "feature_names_in_", None)
-        if np.ndim(X) != 2:
-            raise ValueError("X must have rows and columns: pass X[:1], not X[0].")
-        known = getattr(X, "columns", self._fitted)
+        known = getattr(X, "columns", None) if self._fitted is None else self._fitted
         names = [f"x{k}" for k in range(np.shape(X)[1])] if known is None else known
-        super().__init__(steps, trace, [str(name) for name in names])
+        super().__init__(steps, trace, [str(name) for name in names], classifier)
 
     def values(self, X: Any) -> NDArray[Any]:
-        """Return the values of rows as they are."""
-        return _dense(X)
+        """Return the values of rows as they are, columns in the order of the model's."""
+        if hasattr(X, "columns") and self._fitted is not None:
+            X = X[checked_names(X, self._fitted)]
+        found = dense(X)
+        if found.dtype == object:  # of a table with gaps of its own kind
+            found = check_array(
+                X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0
+            )
+        return found
 
     def numbers(self, k: int, values: NDArray[Any]) -> NDArray[np.float64]:
         """Return values as floats."""
@@ -140,31 +202,26 @@ class PlainColumns(Columns):
         """Return what a column is: here always "number"."""
         return "number"
 
-    def reference(self, given: Any) -> Reference:
-        """Return what rows are compared with; None for the training mean."""
-        rows = self._training_mean() if given is None else self._rows(given)
+    def changed(self, X: Any, changes: Mapping[int, Any]) -> NDArray[np.float64]:
+        """Return rows as the classifier sees them, with other values in some columns."""
+        rows = np.array(self.values(X), np.float64)
+        for k, values in changes.items():
+            rows[:, k] = values
+        return dense(transformed(self._steps, rows))
+
+    def _rows(self, given: Any) -> NDArray[np.float64]:
+        rows = np.atleast_2d(self.values(framed_series(given)).astype(np.float64))
         if rows.shape[1] != len(self.names):
             raise ValueError(
                 f"reference has {rows.shape[1]} columns, but the rows have {len(self.names)}."
             )
-        features: Any = np.empty(0)
-        if len(rows) and np.isfinite(rows).all(axis=0).any():
-            features = _dense(transformed(self._steps, rows)).astype(np.float64)
-        if not (features.size and np.isfinite(features).all()):
-            raise ValueError(
-                "reference has no rows, or values that are no finite numbers."
-            )
-        name = _MEAN if given is None else _name_of(len(rows))
-        return Reference(name, list(rows.mean(axis=0)), features.mean(axis=0))
+        return rows
 
-    def changed(self, X: Any, changes: Mapping[int, Any]) -> NDArray[np.float64]:
-        """Return rows as the classifier sees them, with other values in some columns."""
-        rows = np.array(_dense(X), np.float64)
-        for k, values in changes.items():
-            rows[:, k] = values
-        return _dense(transformed(self._steps, rows))
+    def _mean_values(self, rows: Any) -> list[Any]:
+        return list(rows.mean(axis=0))
 
-    def _training_mean(self) -> NDArray[np.float64]:
+    def _training_mean(self) -> Reference:
+        """Return the mean that a scaler keeps, else that of the classifier."""
         for k, step in enumerate(self._steps):
             mean = getattr(step, "mean_", None)
             before = [
@@ -175,110 +232,11 @@ class PlainColumns(Columns):
                 for scaler in reversed(before):
                     row = scaler.inverse_transform(row)
                 if row.shape[1] == len(self.names):
-                    return np.asarray(row)
-        raise ValueError(_NO_MEAN)
-
-    def _rows(self, given: Any) -> NDArray[np.float64]:
-        """Return a reference as rows, columns in the order of the model's."""
-        given = _framed_series(given)
-        if hasattr(given, "columns") and self._fitted is not None:
-            missing = [name for name in self._fitted if name not in given.columns]
-            if missing:
-                raise ValueError(
-                    f"reference has no column {', '.join(map(repr, missing))}."
-                )
-            given = given[list(self._fitted)]
-        return np.atleast_2d(_dense(given).astype(np.float64))
-
-
-class TableColumns(Columns):
-    """Columns of a table, each of which may be several features.
-
-    Parameters
-    ----------
-    steps : sequence of transformers
-        The first is a `TableEncoder`, or makes features of a table's columns otherwise.
-    trace : Trace
-    names : list of str
-        Of all columns of the table. Those that have no features are left out.
-    """
-
-    def __init__(self, steps: Sequence[Any], trace: Trace, names: list[str]) -> None:
-        used, origins = np.unique(trace.origins, return_inverse=True)
-        super().__init__(
-            steps, Trace(origins, trace.slopes), [names[k] for k in used.tolist()]
-        )
-        is_ours = isinstance(steps[0], TableEncoder)
-        self._encoder: TableEncoder | None = steps[0] if is_ours else None
-
-    def values(self, X: Any) -> NDArray[Any]:
-        """Return the values of rows as they are."""
-        values: NDArray[Any] = frame_of(X)[self.names].to_numpy(dtype=object)
-        return values
-
-    def numbers(self, k: int, values: NDArray[Any]) -> NDArray[np.float64]:
-        """Return values of a column of numbers or dates as floats; NaN for gaps."""
-        if self._encoder is not None:
-            return self._encoder.numbers_of(self.names[k], values)
-        found = pandas().to_numeric(pandas().Series(values), errors="coerce")
-        return np.asarray(found, np.float64)
-
-    def reference(self, given: Any) -> Reference:
-        """Return what rows are compared with; None for the training mean."""
-        if given is None:
-            if self._encoder is None:
-                raise ValueError(_NO_MEAN)
-            mean = self._encoder.means_
-            features = _dense(transformed(self._steps[1:], mean[None]))[0]
-            return Reference(_MEAN, self._mean_values(mean), features)
-        frame = frame_of(_framed_series(given))
-        if not len(frame):
-            raise ValueError("reference has no rows.")
-        features = _dense(self.features(frame)).astype(np.float64).mean(axis=0)
-        rows = self.values(frame)
-        values = list(rows[0]) if len(rows) == 1 else self._means(frame, rows)
-        return Reference(_name_of(len(rows)), values, features)
-
-    def kind(self, k: int) -> str:
-        """Return what a column is: one of the kinds of a `TableEncoder`."""
-        if self._encoder is None:
-            return "number" if self.is_linear(k) else "category"
-        return str(self._encoder.kinds_[self.names[k]])
-
-    def changed(self, X: Any, changes: Mapping[int, Any]) -> NDArray[np.float64]:
-        """Return rows as the classifier sees them, with other values in some columns."""
-        values = {self.names[k]: of_column for k, of_column in changes.items()}
-        return _dense(self.features(frame_of(X).assign(**values)))
-
-    def _means(self, frame: Any, rows: NDArray[Any]) -> list[Any]:
-        """Return the values of the mean of rows, where a mean has any."""
-        if self._encoder is not None:
-            return self._mean_values(_dense(self._encoder.transform(frame)).mean(axis=0))
-        return [
-            float(np.nanmean(self.numbers(k, rows[:, k])))
-            if self.kind(k) == "number"
-            else _MIXED
-            for k in range(len(self.names))
-        ]
-
-    def _mean_values(self, mean: NDArray[np.float64]) -> list[Any]:
-        """Return the values of a mean row of the encoder."""
-        assert self._encoder is not None
-        features = list(self._encoder.get_feature_names_out())
-        values: list[Any] = []
-        for name in self.names:
-            kind = self._encoder.kinds_[name]
-            if kind in ("category", "text"):
-                values.append(_MIXED)
-                continue
-            value = float(mean[features.index(name)])
-            if kind == "flag":
-                values.append(f"{100 * value:.0f} % true")
-            elif kind == "date":
-                values.append(str(np.datetime64(math.floor(value), "D")))
-            else:
-                values.append(value)
-        return values
+                    features = dense(transformed(self._steps, row))[0]
+                    return Reference(MEAN, list(row[0]), features.astype(np.float64))
+        mean = self._kept_mean()
+        values = [MIXED] * len(self.names) if self._steps else list(mean)
+        return Reference(MEAN, values, mean)
 
 
 class WordColumns(Columns):
@@ -292,15 +250,22 @@ class WordColumns(Columns):
         Between it and the classifier. Each makes features of one word at a time.
     trace : Trace
         From the words to the features.
+    classifier : object
     """
 
-    def __init__(self, vectorizer: Any, steps: Sequence[Any], trace: Trace) -> None:
+    def __init__(
+        self,
+        vectorizer: CountVectorizer,
+        steps: Sequence[Any],
+        trace: Trace,
+        classifier: Any,
+    ) -> None:
         words = [str(name) for name in vectorizer.get_feature_names_out()]
-        super().__init__([vectorizer, *steps], trace, words)
+        super().__init__([vectorizer, *steps], trace, words, classifier)
 
     def values(self, X: Any) -> NDArray[Any]:
         """Return what the vectorizer makes of texts."""
-        return _dense(self._steps[0].transform(X))
+        return dense(self._steps[0].transform(X))
 
     def numbers(self, k: int, values: NDArray[Any]) -> NDArray[np.float64]:
         """Return values as floats."""
@@ -310,102 +275,52 @@ class WordColumns(Columns):
         """Return what a column is: here always "number"."""
         return "number"
 
-    def reference(self, given: Any) -> Reference:
-        """Return what texts are compared with; None for a text without known words."""
-        texts = [given] if isinstance(given, str) else given
-        rows = np.zeros((1, len(self.names))) if texts is None else self.values(texts)
-        if not len(rows):
-            raise ValueError("reference has no rows.")
-        name = "a text without words" if texts is None else _name_of(len(rows))
-        features = _dense(transformed(self._steps[1:], rows)).astype(np.float64)
-        return Reference(name, list(rows.mean(axis=0)), features.mean(axis=0))
-
     def changed(self, X: Any, changes: Mapping[int, Any]) -> NDArray[np.float64]:
         """Return rows as the classifier sees them, with other values of some words."""
         rows = self.values(X).astype(np.float64)
         for k, values in changes.items():
             rows[:, k] = values
-        return _dense(transformed(self._steps[1:], rows))
+        return dense(transformed(self._steps[1:], rows))
+
+    def _rows(self, given: Any) -> Any:
+        return [given] if isinstance(given, str) else texts_of(given, "reference")
+
+    def _mean_values(self, rows: Any) -> list[Any]:
+        return list(self.values(rows).mean(axis=0))
+
+    def _training_mean(self) -> Reference:
+        """Return a text without words: most texts lack most words."""
+        nothing = np.zeros((1, len(self.names)))
+        features = dense(transformed(self._steps[1:], nothing))[0].astype(np.float64)
+        return Reference("a text without words", list(nothing[0]), features)
 
 
-def columns_of(model: Any, X: Any) -> tuple[Columns, Any]:
-    """Return the columns that a model's features come from, and its classifier.
-
-    Linear steps that mix columns, such as a `PCA`, are a part of the classifier that is returned.
-
-    Raises
-    ------
-    TypeError
-        If the model has other steps, or no local models.
-    """
-    *before, classifier = steps_of(model)
-    if not hasattr(classifier, "local_model"):
-        raise TypeError(
-            f"{type(classifier).__name__} has no method local_model: pass a classifier that has, "
-            "or a pipeline that ends in one; of a search, its best_estimator_."
-        )
-    check_is_fitted(classifier)
-    first = [*before, classifier][0]
-    if isinstance(first, CountVectorizer):  # and TfidfVectorizer
-        own, mixing, trace = _traced(before[1:], len(first.get_feature_names_out()))
-        return WordColumns(first, own, trace), _behind(mixing, classifier)
-    own, mixing, trace = _traced(before, int(getattr(first, "n_features_in_", 0)))
-    behind = _behind(mixing, classifier)
-    if (own and not np.isfinite(trace.slopes).all()) or isinstance(first, TableEncoder):
-        names = getattr(first, "feature_names_in_", None)
-        names = frame_of(X).columns if names is None else names
-        return TableColumns(own, trace, [str(name) for name in names]), behind
-    return PlainColumns(own, trace, classifier, X), behind
-
-
-def _traced(steps: list[Any], n_columns: int) -> tuple[list[Any], list[Any], Trace]:
-    """Return the steps that make features of one column each, the others, and the trace."""
-    trace = Trace.of_columns(n_columns)
-    for k, step in enumerate(steps):
-        further = trace.through(step)
-        if further is None:
-            return steps[:k], steps[k:], trace
-        trace = further
-    return steps, [], trace
-
-
-def _behind(mixing: list[Any], classifier: Any) -> Any:
-    for step in mixing:
-        if not is_linear(step):
-            raise _strange(step)
-    return Behind(mixing, classifier) if mixing else classifier
-
-
-def _strange(step: Any) -> TypeError:
-    return TypeError(
-        f"The step {type(step).__name__} cannot be explained in the columns in front of it. Steps "
-        "may be encoders and scalers of single columns, a ColumnTransformer of these, and linear "
-        "projections such as PCA. Or transform the rows first, and pass the classifier alone."
-    )
-
-
-def steps_of(model: Any) -> list[Any]:
-    """Return the fitted steps of a model; a classifier alone is one."""
-    if not isinstance(model, Pipeline):
-        return [model]
-    return [step for _, step in model.steps if step not in (None, "passthrough")]
-
-
-_NO_MEAN = (
+NO_MEAN = (
     "This model has not kept the mean of its training rows. Pass reference=: a row, or rows whose "
     "mean is taken, such as the training rows."
 )
 
 
-def _dense(X: Any) -> NDArray[Any]:
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+def texts_of(X: Any, what: str = "X") -> Any:
+    """Return texts, if they are a list or a column of such."""
+    if np.ndim(X) != 1:
+        raise ValueError(
+            f"{what} must be a list of texts, or a column of a table: pass the column."
+        )
+    return X
 
 
-def _framed_series(given: Any) -> Any:
+def checked_names(frame: Any, names: Any) -> list[Any]:
+    """Return names of columns, if a table has them all."""
+    missing = [repr(str(name)) for name in names if name not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"The table has no column {', '.join(missing)}, which the model was fitted on."
+        )
+    return list(names)
+
+
+def framed_series(given: Any) -> Any:
     """Return a row that is a pandas Series as a table of one row."""
     is_row = hasattr(given, "to_frame") and hasattr(given, "index")
     return given.to_frame().T if is_row and np.ndim(given) == 1 else given
-
-
-def _name_of(n_rows: int) -> str:
-    return "the row given" if n_rows == 1 else f"the mean of {n_rows:,} rows given"

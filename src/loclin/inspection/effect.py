@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loclin.inspection.colors import FAINT, INK, class_legend, colors_of
-from loclin.inspection.columns import columns_of
 from loclin.inspection.curves import Curves, class_pairs, values_along
 from loclin.inspection.drawing import class_text
 from loclin.inspection.planes import place_of
+from loclin.inspection.steps import columns_of
 from loclin.inspection.text import printable, required, shortened, value_text
 
 if TYPE_CHECKING:

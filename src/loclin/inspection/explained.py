@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.inspection.columns import Columns, columns_of
-from loclin.inspection.parts import models_of, parts_of
-from loclin.inspection.text import required
+from loclin.inspection.columns import Columns
+from loclin.inspection.parts import parts_of
+from loclin.inspection.steps import columns_of
+from loclin.inspection.text import free_name, required
+from loclin.inspection.tracing import dense
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -82,10 +84,12 @@ def local_model(model: Any, X: Any, *, by_class: bool = False) -> LocalModels:
     """
     columns, classifier = columns_of(model, X)
     features = columns.features(X)
-    coef, constant, _ = models_of(classifier, features)
+    models = classifier.local_model(features)
+    coef, constant = (np.asarray(part, np.float64) for part in models)
+    if coef.ndim == 2:
+        coef, constant = coef[:, None], constant[:, None]
     values, is_number = _numbers_of(columns, X)
-    dense = np.asarray(features.toarray() if hasattr(features, "toarray") else features)
-    added = columns.by_column(coef * dense[:, None].astype(np.float64))
+    added = columns.by_column(coef * dense(features)[:, None].astype(np.float64))
     slopes = _slopes_by_column(columns, coef)
     own = np.where(is_number[:, None], slopes, added)
     # what a number's features add beyond its slope times its value, such as a scaler's centre
@@ -197,11 +201,12 @@ def contributions(model: Any, X: Any, *, reference: Any = None) -> DataFrame:
     columns, classifier = columns_of(model, X)
     parts = parts_of(columns, classifier, columns.reference(reference), X)
     added = np.concatenate([parts.added, parts.base[..., None]], axis=2)
+    names = [*columns.names, free_name("reference", columns.names)]
     index = X.index if hasattr(X, "iloc") else pd.RangeIndex(len(added))
     if added.shape[1] > 1:
         index = pd.MultiIndex.from_product([index, classifier.classes_])
     by_row = added.reshape(-1, added.shape[2])
-    return pd.DataFrame(by_row, index=index, columns=[*columns.names, "reference"])
+    return pd.DataFrame(by_row, index=index, columns=names)
 
 
 def _slopes_by_column(columns: Columns, by_feature: Floats) -> Floats:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loclin.fitting.checks import check_option
-from loclin.inspection.columns import columns_of
 from loclin.inspection.parts import parts_of
 from loclin.inspection.ruling import Rulers, part
+from loclin.inspection.steps import columns_of
 from loclin.inspection.text import required
 
 if TYPE_CHECKING:

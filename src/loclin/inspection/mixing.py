@@ -11,10 +11,11 @@ from sklearn.decomposition import PCA, FastICA, IncrementalPCA, TruncatedSVD
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.utils.metaestimators import available_if
 
-from loclin.inspection.tracing import SCALERS, slope_of, transformed
+from loclin.inspection.tracing import SCALERS, dense, slope_of, transformed
 
 MIXERS = (PCA, IncrementalPCA, TruncatedSVD, FastICA, GaussianRandomProjection,
           SparseRandomProjection)  # fmt: skip
+_LEAST = 1e-7  # spread of a component beside the largest, that is not rounding
 
 
 def is_linear(step: Any) -> bool:
@@ -54,6 +55,25 @@ class Behind:
         coef = self._back(coef)
         return coef, constant + of_features - _products(coef, X)
 
+    def contributions(
+        self, X: Any, reference: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return what features add, as the first step takes them, and the base.
+
+        What a feature behind the steps adds is shared out to those in front as if it were in
+        proportion to its change.
+        """
+        behind, at = self._through(X), self._through(reference[None])
+        if hasattr(self._classifier, "contributions"):
+            added, base = self._classifier.contributions(behind, np.ravel(dense(at)))
+        else:
+            coef, constant = self._classifier.local_model(behind)
+            added, base = coef * _away(behind, at, coef), constant + coef @ dense(at)[0]
+        away = np.broadcast_to(_away(behind, at, added), added.shape)
+        slopes = np.divide(added, away, out=np.zeros(added.shape), where=away != 0)
+        slopes = self._back(slopes)
+        return slopes * _away(X, reference[None], slopes), base
+
     def local_gradient(self, X: Any, *, by_class: bool = False) -> NDArray[Any]:
         """Return slopes by features as the first step takes them."""
         slopes = self._classifier.local_gradient(self._through(X), by_class=by_class)
@@ -75,13 +95,29 @@ class Behind:
                 continue
             matrix = step.components_
             if getattr(step, "whiten", False) and isinstance(step, PCA | IncrementalPCA):
-                matrix = matrix / np.sqrt(step.explained_variance_)[:, None]
+                matrix = matrix / _spreads(step)[:, None]
             by_row = slopes.reshape(-1, slopes.shape[-1])
             slopes = (by_row @ matrix).reshape(*slopes.shape[:-1], -1)
         return slopes
 
 
+def _spreads(step: Any) -> NDArray[Any]:
+    """Return what components are divided by, if they vary at all."""
+    spreads: NDArray[Any] = np.sqrt(step.explained_variance_)
+    if (spreads <= _LEAST * spreads.max()).any():
+        raise ValueError(
+            f"{type(step).__name__}(whiten=True) divides components by almost 0, as some features "
+            "follow from others. Take fewer components, or leave such features out."
+        )
+    return spreads
+
+
+def _away(X: Any, reference: Any, like: NDArray[Any]) -> NDArray[Any]:
+    """Return how far rows are from a reference, with axes like those of contributions."""
+    away = dense(X).astype(np.float64) - dense(reference).astype(np.float64)
+    return np.expand_dims(away, tuple(range(1, like.ndim - 1)))
+
+
 def _products(coef: NDArray[Any], X: Any) -> NDArray[Any]:
     """Return each row's models times the row."""
-    rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
-    return np.einsum("n...d,nd->n...", coef, rows)
+    return np.einsum("n...d,nd->n...", coef, dense(X).astype(np.float64))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
 from loclin.inspection.boxes import boxes_of
-from loclin.inspection.columns import steps_of
+from loclin.inspection.steps import steps_of
 from loclin.inspection.tracing import SCALERS, slope_of
 from loclin.portable import Description, describe
 from loclin.tables import TableEncoder
@@ -311,6 +311,7 @@ class PlainMoves(Moves):
 
     def __init__(self, model: Any, steps: Steps, x: Any, scale: Any) -> None:
         known = getattr([*steps.scalers, steps.classifier][0], "feature_names_in_", None)
+        x = x.to_pandas() if hasattr(x, "to_pandas") else x
         self._given = x
         values = x.toarray() if hasattr(x, "toarray") else np.asarray(x)
         n_features = int(model.n_features_in_)
@@ -336,8 +337,10 @@ class PlainMoves(Moves):
         """Return a row like the one given."""
         moved = np.flatnonzero(z != self.start)
         if hasattr(self._given, "columns"):
-            new = {self._given.columns[k]: [self._dtype.type(z[k])] for k in moved}
-            return self._given.assign(**new) if new else self._given.copy()
+            row = self._given.copy()
+            for k in moved:
+                row[row.columns[k]] = [self._dtype.type(z[k])]
+            return row
         values = z.astype(self._dtype)
         if hasattr(self._given, "to_frame"):
             given = self._given

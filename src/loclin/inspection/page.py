@@ -23,7 +23,7 @@ _ONE_AT_A_TIME = threading.Lock()  # matplotlib has its settings for all threads
 def explanation_page(
     display: LocalModelDisplay,
     *,
-    title: str,
+    title: str = "Why this prediction?",
     notes: Sequence[str] = (),
     facts: Mapping[str, Any] | Iterable[tuple[str, Any]] = (),
 ) -> str:

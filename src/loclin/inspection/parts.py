@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loclin.inspection.columns import Columns, Reference
+from loclin.inspection.tracing import dense
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -59,21 +60,18 @@ def parts_of(columns: Columns, classifier: Any, reference: Reference, X: Any) ->
             "Use its local_model."
         )
     features = columns.features(X)
-    coef, constant, scores = models_of(classifier, features)
-    dense = features.toarray() if hasattr(features, "toarray") else np.asarray(features)
-    added = columns.by_column(coef * (dense - reference.features)[:, None])
-    return Parts(added, constant + coef @ reference.features, scores)
-
-
-def models_of(classifier: Any, features: Any) -> tuple[Floats, Floats, Floats]:
-    """Return the linear models of rows, (n, s, d) and (n, s), and their scores, (n, s)."""
-    coef, constant = (
-        np.asarray(one, np.float64) for one in classifier.local_model(features)
-    )
     scores = np.asarray(classifier.decision_function(features), np.float64)
-    if coef.ndim == 2:
-        coef, constant, scores = coef[:, None], constant[:, None], scores[:, None]
-    return coef, constant, scores
+    if hasattr(classifier, "contributions"):
+        added, base = classifier.contributions(features, reference.features)
+    else:  # nearest rows: one linear model
+        coef, constant = classifier.local_model(features)
+        coef = coef.astype(np.float64)
+        away = dense(features).astype(np.float64) - reference.features
+        added = coef * np.expand_dims(away, tuple(range(1, coef.ndim - 1)))
+        base = constant + coef @ reference.features
+    if added.ndim == 2:
+        added, base, scores = added[:, None], base[:, None], scores[:, None]
+    return Parts(columns.by_column(added), base, scores)
 
 
 def pair_of(classes: Sequence[Any], known: NDArray[Any]) -> tuple[int, int]:

@@ -68,9 +68,9 @@ def plane_of(
 
 
 def place_of(columns: Columns, feature: Any) -> int:
-    """Return the place of a column that is given by its place or its name."""
-    if isinstance(feature, str) and feature in columns.names:
-        return columns.names.index(feature)
+    """Return the place of a column that is given by its name, else by its place."""
+    if not isinstance(feature, bool) and str(feature) in columns.names:
+        return columns.names.index(str(feature))
     is_place = isinstance(feature, int | np.integer) and not isinstance(feature, bool)
     if is_place and -len(columns.names) <= feature < len(columns.names):
         return int(feature) % len(columns.names)

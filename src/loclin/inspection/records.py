@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 import loclin
 import loclin.io
 from loclin.fitting.checks import check_number
-from loclin.inspection.columns import Reference, columns_of, steps_of
+from loclin.inspection.columns import Reference
 from loclin.inspection.parts import parts_of
+from loclin.inspection.steps import columns_of, steps_of
 from loclin.portable import describe
 
 # Where scikit-learn keeps an object's address, which differs in each process.
@@ -190,12 +191,15 @@ def _is_address(node: Any) -> bool:
 
 
 def as_rows(row: Any) -> Any:
-    """Return a row as a table or matrix of one row."""
+    """Return a row as a table or matrix of one row; a text as a list of one."""
     if hasattr(row, "columns") or hasattr(row, "tocsr"):
         return row
+    values = np.asarray(row)
+    if values.size == 1 and isinstance(values.ravel()[0], str):
+        return [str(values.ravel()[0])]
     if hasattr(row, "to_frame"):
         return row.to_frame().T.infer_objects()
-    return np.atleast_2d(np.asarray(row))
+    return np.atleast_2d(values)
 
 
 def _reasons(

@@ -12,10 +12,10 @@ from scipy.ndimage import distance_transform_edt
 from loclin.fitting.checks import check_option
 from loclin.inspection.borders import borders
 from loclin.inspection.colors import INK, class_legend, colors_of, tinted
-from loclin.inspection.columns import columns_of
 from loclin.inspection.drawing import class_text
 from loclin.inspection.planes import plane_of
 from loclin.inspection.ruling import Rulers, decisions_of
+from loclin.inspection.steps import columns_of
 from loclin.inspection.text import printable, required, shortened
 
 if TYPE_CHECKING:

@@ -28,6 +28,8 @@ class Rulers:
     """
 
     def __init__(self, classifier: Any) -> None:
+        if not hasattr(classifier, "local_weights"):
+            raise TypeError(f"{type(classifier).__name__} has no method local_weights.")
         self._classifier = classifier
         self._labels = [str(one) for one in np.asarray(classifier.classes_).tolist()]
         self._n_each = 0  # models of a class, where each has its own

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from loclin.inspection.columns import steps_of
 from loclin.inspection.moves import described
+from loclin.inspection.steps import steps_of
 from loclin.inspection.text import printable, shortened, value_text
 from loclin.inspection.tracing import Trace
 from loclin.inspection.weights import weights_of

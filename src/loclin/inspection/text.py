@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -33,6 +33,17 @@ def printable(text: object) -> str:
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in str(text)
     )
+
+
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """Return a name that no column has: in brackets, if need be.
+
+    >>> free_name("reference", ["age", "reference"])
+    '(reference)'
+    """
+    while name in taken:
+        name = f"({name})"
+    return name
 
 
 def shortened(text: str, most: int) -> str:

@@ -81,7 +81,7 @@ class Trace(NamedTuple):
             step.func, np.ufunc
         )
         if isinstance(step, _BENT) or of_each or getattr(step, "clip", False):
-            return Trace(self.origins, np.full(len(self.origins), np.nan))
+            return self._bent()
         if isinstance(step, SCALERS):
             return Trace(self.origins, self.slopes * slope_of(step))
         return self._of_one_column(step)
@@ -89,6 +89,10 @@ class Trace(NamedTuple):
     def at(self, places: Any) -> Trace:
         """Return the trace of some of the features."""
         return Trace(self.origins[places], self.slopes[places])
+
+    def _bent(self) -> Trace:
+        """Return the trace of one feature a column that is not linear in it."""
+        return Trace(self.origins, np.full(len(self.origins), np.nan))
 
     def _encoded(self, encoder: TableEncoder) -> Trace:
         known = [str(name) for name in encoder.feature_names_in_]
@@ -112,6 +116,8 @@ class Trace(NamedTuple):
         return Trace(np.repeat(self.origins[:1], size), np.full(size, np.nan))
 
     def _imputed(self, step: SimpleImputer) -> Trace | None:
+        if not _is_gap(step.missing_values):  # a number that stands for a gap
+            return self._bent()
         kept = ~np.array([_is_gap(one) for one in step.statistics_])
         if not (kept.all() or step.keep_empty_features):
             return self.at(kept) if step.indicator_ is None else None
@@ -126,10 +132,12 @@ class Trace(NamedTuple):
         origins, slopes = np.zeros(size, np.intp), np.zeros(size)
         names = list(getattr(step, "feature_names_in_", []))
         for name, transformer, columns in step.transformers_:
+            where = step.output_indices_[name]
+            if where.start == where.stop:
+                continue
             found = self.at(_places(columns, names, step.n_features_in_)).through(
                 transformer
             )
-            where = step.output_indices_[name]
             if found is None or len(found.origins) != where.stop - where.start:
                 return None
             origins[where], slopes[where] = found
@@ -144,6 +152,11 @@ def transformed(steps: Sequence[Any], rows: Any) -> Any:
             rows = frame_of(rows).set_axis(list(names), axis=1)
         rows = step.transform(rows)
     return rows
+
+
+def dense(X: Any) -> NDArray[Any]:
+    """Return rows as an array."""
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X)
 
 
 def slope_of(scaler: Any) -> Any:
@@ -163,13 +176,13 @@ def _n_columns(encoder: OneHotEncoder, k: int) -> int:
     return count - dropped
 
 
-def _is_gap(statistic: Any) -> bool:
-    return isinstance(statistic, float | np.floating) and bool(np.isnan(statistic))
+def _is_gap(value: Any) -> bool:
+    return bool(pandas().isna(value))
 
 
 def _places(columns: Any, names: list[Any], n_columns: int) -> NDArray[np.intp]:
     """Return the places of columns that a ColumnTransformer was given."""
-    listed = [columns] if isinstance(columns, str | int) else columns
+    listed = [columns] if isinstance(columns, str | int | np.integer) else columns
     ends = [listed.start, listed.stop] if isinstance(listed, slice) else list(listed)[:1]
     everything = pandas().DataFrame([range(n_columns)], columns=names or range(n_columns))
     by_name = any(isinstance(one, str) for one in ends)

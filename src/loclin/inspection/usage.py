@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import pairwise_distances
 
 from loclin.inspection.colors import FAINT, INK, class_legend, colors_of
-from loclin.inspection.columns import PlainColumns, columns_of
+from loclin.inspection.columns import PlainColumns
 from loclin.inspection.drawing import class_text
 from loclin.inspection.planes import named
 from loclin.inspection.ruling import Floats, Indices, Rulers, decisions_of
+from loclin.inspection.steps import columns_of
 from loclin.inspection.text import required, shortened
 
 if TYPE_CHECKING:
