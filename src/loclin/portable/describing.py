@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.portable.description import Description
@@ -38,9 +38,10 @@ def describe(model: Predicts | Pipeline) -> Description:
     Parameters
     ----------
     model : classifier or Pipeline
-        One of loclin, fitted; or a pipeline of `StandardScaler` steps that ends in one.
-        Where other steps are in front, transform the rows first, and describe the last
-        step alone.
+        One of loclin, fitted; or a pipeline that ends in one, behind steps that change
+        each column by itself, linearly: `StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`,
+        `RobustScaler`. Where other steps are in front, transform the rows first, and
+        describe the last step alone.
 
     Returns
     -------
@@ -125,15 +126,14 @@ def _of_pipeline(pipeline: Pipeline) -> Description:
     found, n_features = describe(steps[-1]), pipeline.n_features_in_
     centre, scale = np.zeros(n_features), np.ones(n_features)
     for step in steps[:-1]:
-        if not isinstance(step, StandardScaler):
+        known = scaling_of(step)
+        if known is None:
             raise ValueError(
                 f"{_no_words(step)} Transform the rows first, and describe the last step alone."
             )
         # (x - centre) / scale, then (z - mean) / std
-        centre = centre + scale * (
-            0.0 if step.mean_ is None or not step.with_mean else step.mean_
-        )
-        scale = scale * (1.0 if step.scale_ is None else step.scale_)
+        centre = centre + scale * known[0]
+        scale = scale * known[1]
     names = getattr(pipeline, "feature_names_in_", None)
     first = centre if centre.any() else None, None if (scale == 1).all() else scale
     return replace(
@@ -141,3 +141,21 @@ def _of_pipeline(pipeline: Pipeline) -> Description:
         terms=tuple(term.behind(*first) for term in found.terms),
         feature_names=found.feature_names if names is None else tuple(map(str, names)),
     )
+
+
+def scaling_of(step: Any) -> tuple[Any, Any] | None:
+    """Return the centre and the scale of a fitted scaler, which gives
+    ``(x - centre) / scale``; None of what is none.
+    """
+    if getattr(step, "clip", False):
+        return None
+    if isinstance(step, MinMaxScaler):
+        return -step.min_ / step.scale_, 1.0 / step.scale_
+    if isinstance(step, StandardScaler):
+        centre = step.mean_ if step.with_mean else None
+    elif isinstance(step, MaxAbsScaler | RobustScaler):
+        centre = getattr(step, "center_", None)
+    else:
+        return None
+    scale = step.scale_
+    return 0.0 if centre is None else centre, 1.0 if scale is None else scale
