@@ -12,6 +12,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -22,10 +23,13 @@ import loclin
 from loclin.codings import LocalCoordinateCoding, OrthogonalCoding
 from loclin.portable import (
     Description,
+    Leaves,
     LinearGates,
     NearestAnchors,
+    Pieces,
     Pooling,
     Term,
+    TreePath,
     describe,
 )
 from tests.test_portable import MODELS, PLAIN, SOFT, over, problem
@@ -102,26 +106,21 @@ def test_a_graph_says_what_its_model_says(name, n_classes, dtype):
 
 
 @pytest.mark.slow
-@each("unit", [1e-6, 1.0, 1e6])
-@each("dtype", ["float32", "float64"])
+@each("unit", [1e-6, 1e6])
 @each("n_classes", [2, 3])
-@each("name", MODELS)
-def test_so_it_does_in_pipelines_and_any_unit(name, n_classes, dtype, unit):
+@each("name", [name for name in MODELS if name != "soft frozen"])  # it knows where X was
+def test_so_it_does_in_pipelines_and_any_unit(name, n_classes, unit):
     X, y = problem(n_classes)
     X = (X + np.array([0.0, 1.0, 10.0, 100.0, 1e3, 1e4])) * unit
-    if name != "soft frozen":  # whose anchors are where X was
-        plain = clone(MODELS[name])
-        if name == "ussvm":  # which does not standardize
-            plain = make_pipeline(StandardScaler(), plain)
-        hold_alike(to_onnx(plain.fit(X, y), X, dtype=dtype, scores=True), plain, X, dtype, 1e-5)
-    for scaler in (StandardScaler(), MinMaxScaler(), PCA(4)):
-        if name == "soft frozen" and not isinstance(scaler, StandardScaler):
-            continue
-        model = make_pipeline(scaler, clone(MODELS[name])).fit(X, y)
-        if isinstance(scaler, PCA) and dtype == "float32":
-            continue  # which loses digits far from zero
-        graph = to_onnx(model, X, dtype=dtype, scores=True)
-        hold_alike(graph, model, X, dtype, {"float32": 2e-5, "float64": 1e-10}[dtype])
+    for scalers in ([], [StandardScaler()], [MinMaxScaler()]):
+        if name == "ussvm" and not scalers:
+            continue  # it does not standardize
+        model = make_pipeline(*scalers, clone(MODELS[name])).fit(X, y)
+        for dtype, tolerance in (("float32", 2e-5), ("float64", 1e-10)):
+            graph = to_onnx(model, X, dtype=dtype, scores=True)
+            hold_alike(graph, model, X, dtype, tolerance)
+    model = make_pipeline(PCA(4), clone(MODELS[name])).fit(X, y)  # loses digits in float32
+    hold_alike(to_onnx(model, X, scores=True), model, X, "float64", 1e-10)
 
 
 @each("dtype", ["float32", "float64"])
@@ -178,11 +177,21 @@ def told_by(description, X, dtype):
     return run(write(description, dtype, outputs=outputs), X.astype(dtype))
 
 
+def hold_local(told, description, X, tolerance):
+    """Hold told local models against those of a description."""
+    local = description.local_model(X)
+    for said, expected in zip((told["coefficients"], told["intercepts"]), local, strict=True):
+        assert said.shape == expected.shape
+        unit = np.abs(expected).max()
+        np.testing.assert_allclose(said, expected, rtol=0, atol=tolerance * unit)
+
+
 @each("dtype", ["float32", "float64"])
 def test_of_several_the_first_wins(dtype):
     ones = np.ones((1, 2, 2)) * [[[1.0], [-1.0]]]
     middle = np.array([[1.0, 0.0], [2.0, 0.0]])
     anchors = np.array([[2.0, 1.0], [0.0, 1.0], [2.0, -1.0], [0.0, -1.0]])
+    tree = np.arange(14.0).reshape(1, 7, 2)
     cases = [
         # no model responds; of two classes the score is 0, not above it
         (described(Pooling(3.0), -np.ones((3, 2, 2))), middle),
@@ -190,6 +199,8 @@ def test_of_several_the_first_wins(dtype):
         (described(Pooling(2.0), np.ones((4, 2, 2))), middle),
         (described(LinearGates(np.zeros((2, 2)), np.zeros(2), "one_hot"), ones), middle),
         (described(NearestAnchors(anchors[:2], 1, "exp"), ones), middle[:1]),
+        # the way down a tree is told by outputs of 0
+        (described(TreePath(np.eye(10, 2), np.ones(10) * (np.arange(10) > 2)), tree), -middle * 0),
     ]
     weights = np.arange(8.0).reshape(1, 4, 2)
     for k, by in [(2, "exp"), (3, "exp"), (2, "inverse")]:
@@ -199,10 +210,7 @@ def test_of_several_the_first_wins(dtype):
         told = told_by(description, X, dtype)
         np.testing.assert_array_equal(told["label"], description.predict(X))
         np.testing.assert_allclose(told["scores"], description.decision_function(X), rtol=1e-6)
-        for said, expected in zip(
-            (told["coefficients"], told["intercepts"]), description.local_model(X), strict=True
-        ):
-            np.testing.assert_allclose(said, expected, rtol=1e-5, atol=1e-6)
+        hold_local(told, description, X, 1e-6)
 
 
 @each("q", [1.0, 1.5, 2.0, 3.0, 4.0, 9.0, 40.0, np.inf])
@@ -210,15 +218,14 @@ def test_of_several_the_first_wins(dtype):
 def test_pooling_neither_overflows_nor_vanishes(size, q):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3)).astype(np.float32).astype(float)
-    description = described(Pooling(q), size * rng.normal(size=(3, 4, 3)))
-    description = replace(description, temperature=size)
+    coef = size * rng.normal(size=(3, 4, 3)) * np.array([1.0, 1e-2, 1e-3])[:, None, None]
+    description = replace(described(Pooling(q), coef), temperature=size)
     told = told_by(description, X, "float32")
     decisions = description.decision_function(X)
-    np.testing.assert_allclose(told["scores"] / size, decisions / size, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(told["scores"], decisions, rtol=1e-5, atol=1e-9 * size)
     np.testing.assert_array_equal(told["label"], description.predict(X))
     np.testing.assert_allclose(told["probabilities"], description.predict_proba(X), atol=1e-5)
-    local = description.local_model(X)[0]
-    np.testing.assert_allclose(told["coefficients"] / size, local / size, rtol=1e-3, atol=1e-5)
+    hold_local(told, description, X, 1e-4)
 
 
 @each("p", [1, 4 / 3, 1.5, 2, np.inf])
@@ -231,17 +238,26 @@ def test_usual_norms_take_no_powers(p):
     assert operators.count("Log") == roots
 
 
-def test_rows_on_a_threshold_go_where_they_should():
-    X, y = problem(3)
-    model = clone(MODELS["forest"]).fit(X, y)
-    leaves = describe(model).terms[0].coder
-    on = np.repeat(X[:1], len(leaves.feature), axis=0)
-    on[np.arange(len(on)), leaves.feature] = leaves.threshold
-    on = np.concatenate([on, np.nextafter(on.astype(np.float32), 9).astype(float)])
-    for dtype in ("float32", "float64"):
-        told = run(to_onnx(model, X, dtype=dtype, scores=True), on.astype(dtype))
-        expected = model.decision_function(on.astype(dtype).astype(float))
-        np.testing.assert_allclose(told["scores"], expected, atol=1e-6)
+@each("dtype", ["float32", "float64"])
+def test_rows_on_thresholds_and_knots_go_where_they_should(dtype):
+    thresholds = np.array([0.1, 0.2, 0.3, 0.7])  # in float32 two are larger, two smaller
+    X = np.concatenate([thresholds, np.nextafter(thresholds, 1), thresholds.astype(np.float32)])
+    X = X.astype(dtype).astype(float)[:, None]
+    nodes = np.arange(4)
+    stumps = Leaves(
+        nodes, 0 * nodes, thresholds, np.stack([-1 - 2 * nodes, -2 - 2 * nodes], axis=1)
+    )
+    said = np.arange(1.0, 9.0) ** 2
+    term = Term(stumps, None, np.stack([said, -said, 0 * said]), np.array([0.0, 1.0, 2.0]))
+    trees = Description((term,), np.arange(3), 1, temperature=1.0)
+    pieces = Pieces(0 * nodes[:3], thresholds[:3], thresholds[1:])
+    bent = described(Pooling(2.0), np.arange(24.0).reshape(3, 2, 4) - 11, 1, pieces=pieces)
+    for description in (trees, bent):
+        told = told_by(description, X, dtype)
+        decisions = description.decision_function(X)
+        np.testing.assert_allclose(told["scores"], decisions, rtol=1e-5, atol=1e-6)
+    if dtype == "float64":  # in float32 knots are rounded
+        hold_local(told, description, X, 1e-12)
 
 
 def test_columns_that_nobody_uses_cost_nothing():
@@ -250,15 +266,13 @@ def test_columns_that_nobody_uses_cost_nothing():
     X = rng.normal(size=(20, 3000))
     told = told_by(description, X, "float64")
     np.testing.assert_allclose(told["scores"], description.decision_function(X), atol=1e-12)
-    local, constants = description.local_model(X)
-    np.testing.assert_allclose(told["coefficients"], local, atol=1e-12)
-    np.testing.assert_allclose(told["intercepts"], constants, atol=1e-12)
+    hold_local(told, description, X, 1e-12)
 
 
 def table():
     """A table of numbers with gaps, whole numbers and categories, and labels."""
     X, y = problem(3)
-    frame = pd.DataFrame(X[:, :3] + [100.0, 0.0, 0.0], columns=["age", "income", "debt"])
+    frame = pd.DataFrame(X[:, :3] + [1e5, 0.0, 0.0], columns=["age", "income", "debt"])
     frame.loc[::7, "debt"] = np.nan
     frame["children"] = np.random.default_rng(0).integers(0, 4, len(X))
     frame["town"] = np.random.default_rng(1).choice(["Ulm", "Bonn", "Köln"], len(X))
@@ -322,6 +336,17 @@ def test_calibrated_probabilities_are_those_of_scikit_learn(name, n_classes):
         ranked = np.sort(chances, axis=1)
         clear = ranked[:, -1] - ranked[:, -2] > 2 * tolerance
         np.testing.assert_array_equal(told["label"][clear], model.predict(rows)[clear])
+
+
+def test_where_all_curves_say_0_all_classes_are_as_likely():
+    X, y = problem(3)
+    model = CalibratedClassifierCV(MODELS["ml3"], method="isotonic", cv=2).fit(X, y)
+    for part in model.calibrated_classifiers_:
+        part.calibrators = [IsotonicRegression(out_of_bounds="clip").fit([5, 9], [0, 1])] * 3
+    chances = model.predict_proba(X)
+    assert np.isclose(chances, 1 / 3).all(axis=1).mean() > 0.1
+    told = run(to_onnx(model, X), X)
+    np.testing.assert_allclose(told["probabilities"], chances, atol=1e-12)
 
 
 def test_several_labels_a_row():
