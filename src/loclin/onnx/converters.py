@@ -61,7 +61,7 @@ def register() -> None:
         )
     for name in codings.__all__:
         kind = getattr(codings, name)
-        update_registered_converter(kind, f"Loclin{name}", _coding_shape, _coding)
+        update_registered_converter(kind, f"Loclin{name}", block_shape, _coding)
     update_registered_converter(
         Described, "LoclinDescribed", _classifier_shapes, _classifier, parser=_parser,
         options={"zipmap": None},  # which pipelines of skl2onnx set
@@ -141,7 +141,8 @@ def _classifier(scope: Any, operator: Any, container: Any) -> None:
     add_onnx_graph(scope, operator, container, found)
 
 
-def _coding_shape(operator: Any) -> None:
+def block_shape(operator: Any) -> None:
+    """Tell skl2onnx that the output of a transformer is one block of numbers."""
     numbers = DoubleTensorType if dtype_of(operator) == np.float64 else FloatTensorType
     width = len(operator.raw_operator.get_feature_names_out())
     operator.outputs[0].set_type(
@@ -172,7 +173,23 @@ def _coding(scope: Any, operator: Any, container: Any) -> None:
             f + k for f, size in zip(first, sizes, strict=True) for k in range(size)
         ]
         codes = graph.columns(codes, np.array(places))
-    graph.name(codes, "codes")
-    number = helper.np_dtype_to_tensor_dtype(graph.dtype)
-    output = helper.make_tensor_value_info("codes", number, [None, None])
-    add_onnx_graph(scope, operator, container, graph.finish(inputs, [output]))
+    finish_converter(scope, operator, container, graph, inputs, [codes])
+
+
+def finish_converter(
+    scope: Any,
+    operator: Any,
+    container: Any,
+    graph: Graph,
+    inputs: Sequence[onnx.ValueInfoProto],
+    values: Sequence[str],
+) -> None:
+    """Hand skl2onnx a graph with these values as the outputs of an operator."""
+    outputs = []
+    for k, (value, known) in enumerate(zip(values, operator.outputs, strict=True)):
+        graph.name(value, f"output_{k}")
+        number = known.type.to_onnx_type().tensor_type.elem_type
+        outputs.append(
+            helper.make_tensor_value_info(f"output_{k}", number, known.type.shape)
+        )
+    add_onnx_graph(scope, operator, container, graph.finish(inputs, outputs))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import ArrayLike, DTypeLike
-from onnx import helper
 from skl2onnx import convert_sklearn
 from skl2onnx.common.data_types import (
     BooleanTensorType,
@@ -17,22 +17,27 @@ from skl2onnx.common.data_types import (
     StringTensorType,
 )
 from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
-from skl2onnx.helpers import add_onnx_graph
 from sklearn.base import is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 
 from loclin.fitting.checks import check_flag
 from loclin.onnx.calibrated import probabilities_of
-from loclin.onnx.converters import Described, described, dtype_of, inputs_of
+from loclin.onnx.converters import (
+    Described,
+    block_shape,
+    described,
+    dtype_of,
+    finish_converter,
+    inputs_of,
+)
 from loclin.onnx.graph import IR_VERSION, OPSETS, Graph
+from loclin.onnx.rows import less
 from loclin.onnx.writing import label_at
 from loclin.portable import Description
-from loclin.portable.describing import scaling_of
+from loclin.portable.describing import SCALERS, scaling_of
 
-_SCALERS = StandardScaler, RobustScaler, MaxAbsScaler  # in doubles: means may be large
 Inputs = list[tuple[str, Any]]  # names and types, of skl2onnx
 
 
@@ -111,19 +116,16 @@ def _converted(
 ) -> onnx.ModelProto:
     model = getattr(model, "best_estimator_", model)
     model = model.estimator if isinstance(model, FrozenEstimator) else model
-    options: dict[type, dict[str, Any]] = {kind: {"div": "div_cast"} for kind in _SCALERS}
-    if is_classifier(model):
-        options[type(_steps(model)[-1])] = {"zipmap": False}
     found = convert_sklearn(
         _whole(model, inputs, wanted),
         name="loclin",
         initial_types=inputs,
         target_opset=opset,
-        options=options,
-        custom_conversion_functions={CalibratedClassifierCV: _calibrated},
-        custom_shape_calculators={
-            CalibratedClassifierCV: calculate_linear_classifier_output_shapes
-        },
+        options={type(_steps(model)[-1]): {"zipmap": False}}
+        if is_classifier(model)
+        else None,
+        custom_conversion_functions=_BETTER,
+        custom_shape_calculators=_SHAPES,
     )
     for one in found.opset_import:
         if not one.domain:
@@ -224,10 +226,28 @@ def _calibrated(scope: Any, operator: Any, container: Any) -> None:
         parts.append(probabilities_of(graph, scores, part, places, n_classes))
     mean = graph("Div", graph("Sum", *parts), float(len(parts)))
     label = label_at(graph, graph("ArgMax", mean, axis=1, keepdims=0), model.classes_)
-    outputs = []
-    said = zip(("label", "probabilities"), (label, mean), operator.outputs, strict=True)
-    for name, value, known in said:
-        graph.name(value, name)
-        number = known.type.to_onnx_type().tensor_type.elem_type
-        outputs.append(helper.make_tensor_value_info(name, number, known.type.shape))
-    add_onnx_graph(scope, operator, container, graph.finish(infos, outputs))
+    finish_converter(scope, operator, container, graph, infos, [label, mean])
+
+
+def _scaled(scope: Any, operator: Any, container: Any) -> None:
+    """Write a scaler: in float32 skl2onnx loses digits where the mean is large."""
+    step, graph, infos = (
+        operator.raw_operator,
+        Graph(dtype_of(operator)),
+        inputs_of(operator),
+    )
+    linear = copy(step)
+    linear.clip = False
+    d = step.n_features_in_
+    centre, scale = (np.broadcast_to(part, d) for part in scaling_of(linear) or ())
+    found = graph("Div", less(graph, graph.joined(infos), centre, scale), scale)
+    if getattr(step, "clip", False):
+        low, high = getattr(step, "feature_range", (-1, 1))
+        found = graph("Clip", found, float(low), float(high))
+    finish_converter(scope, operator, container, graph, infos, [found])
+
+
+_BETTER = {CalibratedClassifierCV: _calibrated} | dict.fromkeys(SCALERS, _scaled)
+_SHAPES = {
+    CalibratedClassifierCV: calculate_linear_classifier_output_shapes
+} | dict.fromkeys(SCALERS, block_shape)

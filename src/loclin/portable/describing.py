@@ -21,6 +21,8 @@ from loclin.portable.words import (
     Transformed,
 )
 
+SCALERS = StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler
+
 
 class Predicts(Protocol):
     """A classifier whose scores have words."""
@@ -147,15 +149,13 @@ def scaling_of(step: Any) -> tuple[Any, Any] | None:
     """Return the centre and the scale of a fitted scaler, which gives
     ``(x - centre) / scale``; None of what is none.
     """
-    if getattr(step, "clip", False):
+    if not isinstance(step, SCALERS) or getattr(step, "clip", False):
         return None
     if isinstance(step, MinMaxScaler):
         return -step.min_ / step.scale_, 1.0 / step.scale_
     if isinstance(step, StandardScaler):
         centre = step.mean_ if step.with_mean else None
-    elif isinstance(step, MaxAbsScaler | RobustScaler):
-        centre = getattr(step, "center_", None)
     else:
-        return None
+        centre = getattr(step, "center_", None)
     scale = step.scale_
     return 0.0 if centre is None else centre, 1.0 if scale is None else scale
