@@ -68,7 +68,10 @@ def _gated(graph: Graph, outputs: str, into: str) -> str:
     outputs = _over(
         graph, outputs, graph("ReduceMax", graph("Abs", outputs), [1], keepdims=1)
     )
-    length = graph("ReduceL1" if into == "l1" else "ReduceL2", outputs, [1], keepdims=1)
+    if into == "l1":
+        return _over(graph, outputs, graph("ReduceL1", outputs, [1], keepdims=1))
+    # ReduceL2 of doubles has the digits of float32 before onnxruntime 1.20
+    length = graph("Sqrt", graph("ReduceSumSquare", outputs, [1], keepdims=1))
     return _over(graph, outputs, length)
 
 
@@ -127,7 +130,7 @@ def _rebuilding(graph: Graph, sides: str, k: int, parameter: float) -> str:
 
     The matrix has only positive eigenvalues, so Gauss and Jordan need no pivots.
     """
-    products = graph("MatMul", sides, graph("Transpose", sides, perm=[0, 2, 1]))
+    products = graph("Einsum", sides, sides, equation="nkd,nld->nkl")
     trace = graph("ReduceSumSquare", sides, [1, 2], keepdims=1)
     trace = graph("Where", graph("Equal", trace, 0.0), 1.0, trace)
     left = graph("Add", products, graph("Mul", trace, parameter * np.eye(k)))

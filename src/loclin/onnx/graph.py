@@ -104,9 +104,8 @@ class Graph:
 
     def linear(self, rows: str, coef: NDArray[Any], added: Value) -> str:
         """Return ``rows coef' + added``, (n, m), for coef of shape (m, d)."""
-        if isinstance(added, str) or np.any(added):
-            return self("Gemm", rows, coef.T, added)
-        return self("MatMul", rows, coef.T)
+        constants = [added] if isinstance(added, str) or np.any(added) else []
+        return self("Gemm", rows, coef.T, *constants)
 
     def finish(
         self,

@@ -156,7 +156,6 @@ class WrittenTerm:
         else:
             codes = codes_by(coder, self.seen)
         if isinstance(coder, Pooling | CodesByScorer):
-            by_scorer = graph("MatMul", graph("Transpose", codes, perm=[1, 0, 2]), models)
-            return graph("Transpose", by_scorer, perm=[1, 0, 2])
+            return graph("Einsum", codes, models, equation="nsm,smk->nsk")
         shared = models.transpose(1, 0, 2).reshape(m, s * k)
         return graph("Reshape", graph("MatMul", codes, shared), [-1, s, k])
