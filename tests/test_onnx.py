@@ -32,6 +32,7 @@ from loclin.portable import (
     TreePath,
     describe,
 )
+from loclin.tables import TableEncoder
 from tests.test_portable import MODELS, PLAIN, SOFT, over, problem
 
 onnx = pytest.importorskip("onnx", reason="needs the extra [onnx]")
@@ -63,7 +64,8 @@ def run(graph, X):
     if hasattr(X, "columns"):
         feeds = {}
         for one in session.get_inputs():
-            kind = {"float": np.float32, "double": np.float64, "int64": np.int64, "string": object}
+            kind = {"float": np.float32, "double": np.float64, "int64": np.int64, "string": object,
+                    "bool": bool}  # fmt: skip
             feeds[one.name] = X[[one.name]].to_numpy(kind[one.type[7:-1]])
     names = [one.name for one in session.get_outputs()]
     return dict(zip(names, session.run(None, feeds), strict=True))
@@ -294,6 +296,42 @@ def test_whole_pipelines_over_a_table():
     decisions = model.decision_function(frame)
     np.testing.assert_allclose(told["scores"], decisions, atol=3e-6 * np.abs(decisions).max())
     np.testing.assert_array_equal(told["label"], model.predict(frame))
+
+
+@each("dtype", ["float32", "float64"])
+def test_a_table_encoder_of_numbers_flags_and_categories(dtype):
+    frame, y = table()
+    frame["owner"] = frame["income"] > 0
+    frame.loc[::9, "town"] = None
+    frame["row_id"] = np.arange(len(frame)) + 10_000  # which the encoder leaves out
+    model = make_pipeline(TableEncoder(max_categories=3), StandardScaler(), MODELS["ml3"])
+    model.fit(frame, y)
+    graph = to_onnx(model, frame, dtype=dtype, scores=True)
+    used = [name for name in frame if name != "row_id"]
+    assert [one.name for one in graph.graph.input] == used
+    numbers = ["age", "income", "debt"]
+    frame[numbers] = frame[numbers].astype(dtype).astype(float)
+    frame.loc[2:4, "town"] = ["Rom", "?", "Ulm"]
+    frame.loc[5:6, "children"] = [8, 9]
+    decisions = model.decision_function(frame)
+    told = run(graph, frame.fillna({"town": ""}))
+    tolerance = {"float32": 3e-6, "float64": 1e-11}[dtype] * np.abs(decisions).max()
+    np.testing.assert_allclose(told["scores"], decisions, rtol=0, atol=tolerance)
+
+
+@each("column, kind, match", [
+    (["2024-01-05", "2023-11-30"], "date", "has dates, which no graph reads"),
+    (["a long road", "a short lane"], "text", "has texts, which no graph reads"),
+    (["1.5", "2.5"], "number", "is numbers in other words"),
+    (["yes", "no"], "flag", "is true or false in other words"),
+    ([1.0, 2.0], "category", "give them as texts, or as whole numbers"),
+])  # fmt: skip
+def test_other_columns_of_a_table_are_refused_by_name(column, kind, match):
+    frame, y = table()
+    frame = frame[["age"]].assign(other=np.resize(column, len(frame)))
+    model = make_pipeline(TableEncoder(kinds={"other": kind}), MODELS["l3m"]).fit(frame, y)
+    with pytest.raises(ValueError, match=f"The column 'other'.*{match}"):
+        to_onnx(model, frame)
 
 
 @each("dtype", ["float32", "float64"])

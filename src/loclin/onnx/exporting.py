@@ -34,9 +34,12 @@ from loclin.onnx.converters import (
 )
 from loclin.onnx.graph import IR_VERSION, OPSETS, Graph
 from loclin.onnx.rows import less
+from loclin.onnx.tables import features_of
 from loclin.onnx.writing import label_at
 from loclin.portable import Description
 from loclin.portable.describing import SCALERS, scaling_of
+from loclin.tables import TableEncoder
+from loclin.tables.cells import frame_of
 
 Inputs = list[tuple[str, Any]]  # names and types, of skl2onnx
 
@@ -106,6 +109,9 @@ def to_onnx(
         raise ValueError(f"opset is {opset}, but should be at least {OPSETS['']}.")
     if hasattr(X, "tocsr"):
         raise ValueError("X is sparse, and graphs take dense rows: pass X[:1].toarray().")
+    encoder = _steps(model)[0]
+    if isinstance(encoder, TableEncoder):  # takes only the columns that it uses
+        X = frame_of(X)[list(dict.fromkeys(encoder.origins_))]
     wanted = ["label", "probabilities", *["scores"] * scores]
     wanted += ["coefficients", "intercepts"] * explain
     return _converted(model, _inputs(X, dtype), wanted, opset)
@@ -247,7 +253,23 @@ def _scaled(scope: Any, operator: Any, container: Any) -> None:
     finish_converter(scope, operator, container, graph, infos, [found])
 
 
-_BETTER = {CalibratedClassifierCV: _calibrated} | dict.fromkeys(SCALERS, _scaled)
-_SHAPES = {
-    CalibratedClassifierCV: calculate_linear_classifier_output_shapes
-} | dict.fromkeys(SCALERS, block_shape)
+def _encoded(scope: Any, operator: Any, container: Any) -> None:
+    """Write a `TableEncoder`."""
+    columns, graph = operator.raw_operator._columns, Graph(dtype_of(operator))
+    infos = inputs_of(operator)
+    blocks = [
+        features_of(columns[one.raw_name], graph, info.name, one.type)
+        for info, one in zip(infos, operator.inputs, strict=True)
+    ]
+    finish_converter(
+        scope, operator, container, graph, infos, [graph("Concat", *blocks, axis=1)]
+    )
+
+
+_BETTER = {
+    CalibratedClassifierCV: _calibrated,
+    TableEncoder: _encoded,
+    **dict.fromkeys(SCALERS, _scaled),
+}
+_SHAPES = dict.fromkeys(_BETTER, block_shape)
+_SHAPES[CalibratedClassifierCV] = calculate_linear_classifier_output_shapes
