@@ -18,6 +18,7 @@ from benchmarks import (
     limits,
     many_rows,
     metric,
+    onnx_speed,
     startup,
     stream,
     wide,
@@ -239,3 +240,14 @@ def test_flips(tmp_path, monkeypatch, capsys):
     assert 0 <= found["one step"] <= 1
     assert 0.5 < found["beside grid"] < 1.5
     assert "verified 1" in capsys.readouterr().out
+
+
+def test_onnx_speed(tmp_path):
+    file = tmp_path / "speed.json"
+    arguments = ["--rows", "50", "--train", "300", "--repeats", "1", "--models", "L3M"]
+    results = onnx_speed.main([*arguments, "--json", str(file)])
+    assert json.loads(file.read_text()) == results
+    assert list(results) == ["L3M, float32", "L3M, float64"]
+    for told in results.values():
+        assert told.pop("labels differ") == 0
+        assert min(told.values()) > 0
