@@ -17,13 +17,8 @@ PAGES = [
     *(ROOT / "docs/notes").glob("*.md"),
 ]
 # Pages for those who are new here.
-SHORT = [
-    ROOT / "README.md",
-    *(
-        ROOT / f"docs/{name}.md"
-        for name in ("index", "models", "results", "glossary", "faq", "from-svc", "from-boosting")
-    ),
-]
+NEW = ["index", "models", "results", "glossary", "faq", "from-svc", "from-boosting", "deploy"]
+SHORT = [ROOT / "README.md", *(ROOT / f"docs/{name}.md" for name in NEW)]
 
 
 def examples(path):
@@ -43,10 +38,12 @@ def test_the_readme_s_example_runs():
     assert names["model"].score(names["table"][400:], names["churn"][400:]) > 0.8
 
 
-@pytest.mark.parametrize("page", ["index", "models", "faq", "from-svc", "from-boosting"])
+@pytest.mark.parametrize("page", ["index", "models", "faq", "from-svc", "from-boosting", "deploy"])
 @pytest.mark.usefixtures("rule_alone")
 def test_the_examples_of_a_page_run(page, capsys):
     pytest.importorskip("pandas", reason="needs the extra [tables]")
+    if page == "deploy":
+        pytest.importorskip("onnxruntime", reason="needs onnxruntime")
     names = {}
     for example in examples(f"docs/{page}.md"):
         exec(example, names)

@@ -20,7 +20,11 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, Sta
 from sklearn.svm import LinearSVC
 
 import loclin
-from loclin.codings import LocalCoordinateCoding, OrthogonalCoding
+from loclin.codings import (
+    LocalCoordinateCoding,
+    OrthogonalCoding,
+    SoftAssignmentCoding,
+)
 from loclin.portable import (
     Description,
     Leaves,
@@ -439,11 +443,35 @@ def test_codings_are_steps_of_pipelines(coding):
     np.testing.assert_allclose(codes, model[:-1].transform(X).toarray(), atol=1e-12)
 
 
+class Own(SoftAssignmentCoding):
+    """A coding that nobody knows."""
+
+    def transform(self, X):
+        return 2 * super().transform(X)
+
+
+class ByClass(OrthogonalCoding):
+    """One with codes for each class."""
+
+    def transform_by_class(self, X):
+        return super().transform_by_class(X) / 2
+
+
+@each("dtype", ["float32", "float64"])
+@each("coding", [make_pipeline(StandardScaler(), SOFT), PCA(3)])
+def test_a_coding_of_others_is_written_by_skl2onnx(coding, dtype):
+    X, y = problem(3)
+    model = over(coding).fit(X, y)
+    hold_alike(to_onnx(model, X, dtype=dtype, scores=True, explain=True), model, X, dtype)
+
+
 @each("model, match", [
     (loclin.SVMKNNClassifier(), "SVMKNNClassifier has no words.*Serve it from Python"),
     (loclin.KernelLMKLClassifier(max_iter=2), "KernelLMKLClassifier has no words"),
     (make_pipeline(PCA(2), loclin.SVMKNNClassifier()), "SVMKNNClassifier has no words"),
-    (over(LocalCoordinateCoding(4, max_iter=2)), "LocalCoordinateCoding has no words"),
+    (over(LocalCoordinateCoding(4, max_iter=2)), "are no formula"),
+    (over(Own(4, 2)), "Own cannot be an ONNX graph yet: register a converter"),
+    (over(ByClass(4, per_class=True)), "ByClass cannot be an ONNX graph: it has codes for each"),
     (make_pipeline(LocalCoordinateCoding(4, max_iter=2), LinearSVC()), "are no formula"),
     (CalibratedClassifierCV(LinearSVC(), cv=2), "LinearSVC has no words"),
 ])  # fmt: skip

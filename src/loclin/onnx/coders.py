@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from loclin.onnx.graph import Graph
 from loclin.onnx.rows import Rows
+from loclin.onnx.transformed import codes_of_others
 from loclin.onnx.trees import leaf_codes
 from loclin.portable.words import (
     Coder,
@@ -17,6 +18,7 @@ from loclin.portable.words import (
     LinearGates,
     NearestAnchors,
     TangentCodes,
+    Transformed,
     TreePath,
 )
 
@@ -58,6 +60,8 @@ def codes_by(coder: Coder, seen: Rows) -> str:
         case CodesByScorer(parts):
             each = [graph("Unsqueeze", codes_by(part, seen), [1]) for part in parts]
             return graph("Concat", *each, axis=1)
+        case Transformed(transformer):
+            return codes_of_others(transformer, graph, seen.themselves(), len(seen.left))
     raise TypeError(f"{type(coder).__name__} does not code rows alone")
 
 

@@ -25,8 +25,8 @@ from loclin.onnx.coders import codes_by
 from loclin.onnx.graph import Graph
 from loclin.onnx.rows import Rows
 from loclin.onnx.writing import label_type, labels_of, shape_of, write
-from loclin.portable import CodesByScorer, Description, describe
-from loclin.portable.describing import coder_of
+from loclin.portable import CodesByScorer, Description
+from loclin.portable.describing import coder_of, described, with_dense_codes
 from loclin.portable.words import Transformed
 
 OPTIONS = {
@@ -68,8 +68,8 @@ def register() -> None:
     )  # fmt: skip
 
 
-def described(model: Any) -> Description:
-    """Return what a classifier computes.
+def said_by(model: Any) -> Description:
+    """Return what a classifier computes; codings of others stay transformers.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def described(model: Any) -> Description:
         If that cannot be a graph.
     """
     try:
-        found = describe(model)
+        found = described(model, with_dense_codes)
     except ValueError as error:
         raise ValueError(
             f"This cannot be an ONNX graph: {error} Serve it from Python, or fit another model."
@@ -118,7 +118,7 @@ def _wanted(operator: Any) -> tuple[Description, Sequence[str]]:
     model = operator.raw_operator
     if isinstance(model, Described):
         return model.description, model.outputs
-    found = described(model)
+    found = said_by(model)
     raw = operator.scope_inst.get_options(model, {"raw_scores": False})["raw_scores"]
     without = raw or found.temperature is None
     return found, ("label", "raw_scores" if without else "probabilities")

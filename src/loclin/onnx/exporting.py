@@ -27,10 +27,10 @@ from loclin.onnx.calibrated import probabilities_of
 from loclin.onnx.converters import (
     Described,
     block_shape,
-    described,
     dtype_of,
     finish_converter,
     inputs_of,
+    said_by,
 )
 from loclin.onnx.graph import IR_VERSION, OPSETS, Graph
 from loclin.onnx.rows import less
@@ -179,12 +179,12 @@ def _whole(model: Any, inputs: Inputs, wanted: list[str]) -> Any:
     steps = _steps(model)
     if not hasattr(steps[-1], "_terms"):
         if wanted != ["label", "probabilities"]:
-            described(steps[-1])  # says what is wrong
+            said_by(steps[-1])  # says what is wrong
         return model
     first = len(steps) - 1
     while first and scaling_of(steps[first - 1]) is not None:
         first -= 1
-    found = described(_pipeline(steps[first:]))
+    found = said_by(_pipeline(steps[first:]))
     if not first:
         _check_inputs(inputs, found)
     if found.temperature is None:
@@ -220,10 +220,10 @@ def _calibrated(scope: Any, operator: Any, container: Any) -> None:
     infos, n_classes = inputs_of(operator), len(model.classes_)
     inputs = [(i.name, one.type) for i, one in zip(infos, operator.inputs, strict=True)]
     parts = []
-    for k, part in enumerate(model.calibrated_classifiers_):
+    for part in model.calibrated_classifiers_:
         classifier = part.estimator
         found = _converted(classifier, inputs, ["scores"], container.target_opset)
-        (scores,) = graph.insert(found, f"part_{k}_")
+        (scores,) = graph.insert(found, [info.name for info in infos])
         if len(classifier.classes_) == 2:
             scores = graph("Unsqueeze", scores, [1])
         places = np.searchsorted(model.classes_, classifier.classes_)[

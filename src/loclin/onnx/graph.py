@@ -63,14 +63,12 @@ class Graph:
         )
         return numbers, places
 
-    def insert(self, model: onnx.ModelProto, prefix: str) -> list[str]:
-        """Add a whole model, whose inputs are named as those of this graph; return its outputs.
-
-        The prefix tells its names from others.
-        """
+    def insert(self, model: onnx.ModelProto, inputs: Sequence[str]) -> list[str]:
+        """Add a whole model that takes these values; return its outputs."""
+        prefix = f"model_{len(self._nodes) + 1}_"
         inner = compose.add_prefix(model, prefix).graph
-        for one in model.graph.input:
-            self.name(one.name, f"{prefix}{one.name}")
+        for value, one in zip(inputs, inner.input, strict=True):
+            self.name(value, one.name)
         for node in inner.node:
             self._nodes[node.name.encode()] = node
         for tensor in inner.initializer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -74,15 +75,20 @@ def describe(model: Predicts | Pipeline) -> Description:
     >>> type(found.terms[0].coder).__name__, found.terms[0].coef.shape
     ('LinearGates', (3, 2, 4))
     """
+    return described(model, _in_words)
+
+
+def described(model: Any, in_words: Callable[[Term], Term]) -> Description:
+    """Return the description of a model whose terms are said in such words."""
     if isinstance(model, Pipeline):
         check_is_fitted(model)
-        return _of_pipeline(model)
+        return _of_pipeline(model, in_words)
     if not hasattr(model, "_terms"):
         raise ValueError(_no_words(model))
     check_is_fitted(model, "classes_")
     names = getattr(model, "feature_names_in_", None)
     return Description(
-        terms=tuple(map(_in_words, model._terms())),
+        terms=tuple(map(in_words, model._terms())),
         classes=model.classes_,
         n_features=int(model.n_features_in_),
         multilabel=bool(model._multilabel),
@@ -111,6 +117,12 @@ def _in_words(term: Term) -> Term:
     inner = coder.weights if isinstance(coder, TangentCodes) else coder
     if isinstance(inner, Transformed):
         raise ValueError(_no_words(inner.transformer))
+    return with_dense_codes(term)
+
+
+def with_dense_codes(term: Term) -> Term:
+    """Return the term with constant codes as an array."""
+    coder = term.coder
     if isinstance(coder, ConstantCode) and not isinstance(coder.codes, np.ndarray):
         return replace(term, coder=ConstantCode(coder.codes.toarray()))
     return term
@@ -123,9 +135,9 @@ def _no_words(part: Any) -> str:
     )
 
 
-def _of_pipeline(pipeline: Pipeline) -> Description:
+def _of_pipeline(pipeline: Pipeline, in_words: Callable[[Term], Term]) -> Description:
     steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
-    found, n_features = describe(steps[-1]), pipeline.n_features_in_
+    found, n_features = described(steps[-1], in_words), pipeline.n_features_in_
     centre, scale = np.zeros(n_features), np.ones(n_features)
     for step in steps[:-1]:
         known = scaling_of(step)
