@@ -411,8 +411,11 @@ def test_a_model_without_probabilities_has_scores():
 
 def test_the_best_model_of_a_search_is_taken():
     X, y = problem(2)
-    search = GridSearchCV(MODELS["l3m"], {"alpha": [1e-3, 1e-2]}, cv=2).fit(X, y)
-    np.testing.assert_array_equal(run(to_onnx(search, X), X)["label"], search.predict(X))
+    frame = pd.DataFrame(X, columns=list("uvwxyz"))
+    pipeline = make_pipeline(TableEncoder(), MODELS["l3m"])
+    search = GridSearchCV(pipeline, {"l3mclassifier__alpha": [1e-3, 1e-2]}, cv=2).fit(frame, y)
+    told = run(to_onnx(search, frame), frame)
+    np.testing.assert_array_equal(told["label"], search.predict(frame))
 
 
 def test_skl2onnx_itself_knows_the_models():
@@ -486,7 +489,7 @@ def test_wrong_arguments_are_refused():
     model = clone(MODELS["l3m"]).fit(X, y)
     for wrong, match in [
         ({"dtype": "float16"}, "dtype is 'float16'"),
-        ({"opset": 17}, "opset is 17"),
+        ({"opset": 17}, "opset=17"),
         ({"scores": 1}, "scores"),
         ({"X": X[0]}, "pass a few rows"),
         ({"X": X[:, :4]}, "X has 4 features, but the model 6"),

@@ -35,9 +35,8 @@ def place_of(coder: Coder, seen: Rows) -> tuple[str, int] | None:
             outputs = seen.linear(coef, intercept)
             return graph("ArgMax", outputs, axis=1, keepdims=1), len(coef)
         case NearestAnchors(anchors, 1):
-            return graph("ArgMin", _squares(coder, seen), axis=1, keepdims=1), len(
-                anchors
-            )
+            squares = _squares(coder, seen)
+            return graph("ArgMin", squares, axis=1, keepdims=1), len(anchors)
     return None
 
 
@@ -69,9 +68,8 @@ def _gated(graph: Graph, outputs: str, into: str) -> str:
     if into == "softmax":
         return graph("Softmax", outputs, axis=1)
     # by the largest first: squares may be too large, or vanish
-    outputs = _over(
-        graph, outputs, graph("ReduceMax", graph("Abs", outputs), [1], keepdims=1)
-    )
+    largest = graph("ReduceMax", graph("Abs", outputs), [1], keepdims=1)
+    outputs = _over(graph, outputs, largest)
     if into == "l1":
         return _over(graph, outputs, graph("ReduceL1", outputs, [1], keepdims=1))
     # ReduceL2 of doubles has the digits of float32 before onnxruntime 1.20
@@ -95,9 +93,8 @@ def _squares(coder: NearestAnchors, seen: Rows) -> str:
 
 def _nearest(coder: NearestAnchors, seen: Rows) -> str:
     graph, m, k = seen.graph, len(coder.anchors), coder.n_neighbors
-    if (
-        coder.by == "rebuild" and graph.dtype == np.float32
-    ):  # a small ridge leaves few digits
+    # a small ridge leaves few digits
+    if coder.by == "rebuild" and graph.dtype == np.float32:
         return graph.cast(_nearest(coder, seen.in_doubles()))
     squares = _squares(coder, seen)
     if coder.by == "exp" and k == m:
@@ -113,12 +110,12 @@ def _nearest(coder: NearestAnchors, seen: Rows) -> str:
         else:
             weights = _rebuilding(graph, sides, k, coder.parameter)
         weights = graph("Div", weights, graph("ReduceSum", weights, [1], keepdims=1))
-    return graph("ScatterElements", zeros_like(graph, squares), places, weights, axis=1)
+    return graph("ScatterElements", _like(graph, squares, 0.0), places, weights, axis=1)
 
 
-def zeros_like(graph: Graph, value: str) -> str:
-    """Return zeros of the same shape."""
-    return graph("Expand", [[0.0]], graph("Shape", value))
+def _like(graph: Graph, value: str, number: float) -> str:
+    """Return that number in an array of the same shape."""
+    return graph("Expand", [number], graph("Shape", value))
 
 
 def _inverse(graph: Graph, squares: str) -> str:
@@ -138,7 +135,7 @@ def _rebuilding(graph: Graph, sides: str, k: int, parameter: float) -> str:
     trace = graph("ReduceSumSquare", sides, [1, 2], keepdims=1)
     trace = graph("Where", graph("Equal", trace, 0.0), 1.0, trace)
     left = graph("Add", products, graph("Mul", trace, parameter * np.eye(k)))
-    right = graph("Add", zeros_like_column(graph, left), 1.0)
+    right = _like(graph, graph("Slice", left, [0], [1], [2]), 1.0)
     left = graph("Concat", left, right, axis=2)
     for c in range(k):
         column = graph("Slice", left, [0], [1], [2])
@@ -150,30 +147,21 @@ def _rebuilding(graph: Graph, sides: str, k: int, parameter: float) -> str:
     return graph("Squeeze", left, [2])
 
 
-def zeros_like_column(graph: Graph, matrices: str) -> str:
-    """Return zeros of the shape of the first column of matrices (n, k, k)."""
-    return graph("Mul", graph("Slice", matrices, [0], [1], [2]), 0.0)
-
-
 def _along_paths(coder: TreePath, seen: Rows) -> str:
+    """Return the tanh of the nodes on each row's path, 0 of others."""
     graph, n_gates = seen.graph, len(coder.coef) // 3
     outputs = seen.linear(coder.coef, coder.intercept)
     if not n_gates:
         return graph("Tanh", outputs)
-    node = graph("Mul", graph("ArgMax", outputs, axis=1, keepdims=1), 0)
-    path = [node]
+    path = [_like(graph, graph("Slice", outputs, [0], [1], [1]), 0)]
     while 2 ** len(path) - 1 <= n_gates:  # all leaves are as deep
-        goes_right = graph(
-            "LessOrEqual", graph("GatherElements", outputs, node, axis=1), 0.0
-        )
-        node = graph(
-            "Add", graph("Mul", node, 2), graph("Add", graph.cast(goes_right, int), 1)
-        )
-        path.append(node)
+        said = graph("GatherElements", outputs, path[-1], axis=1)
+        side = graph("Add", graph.cast(graph("LessOrEqual", said, 0.0), int), 1)
+        path.append(graph("Add", graph("Mul", path[-1], 2), side))
     nodes = graph("Concat", *path, axis=1)
     found = graph("GatherElements", outputs, graph("Add", nodes, n_gates), axis=1)
     of_all = graph("Slice", outputs, [n_gates], [len(coder.coef)], [1])
-    zeros = zeros_like(graph, of_all)
+    zeros = _like(graph, of_all, 0.0)
     return graph("ScatterElements", zeros, nodes, graph("Tanh", found), axis=1)
 
 

@@ -151,11 +151,8 @@ def block_shape(operator: Any) -> None:
 
 
 def _coding(scope: Any, operator: Any, container: Any) -> None:
-    coding, graph, inputs = (
-        operator.raw_operator,
-        Graph(dtype_of(operator)),
-        inputs_of(operator),
-    )
+    graph, inputs = Graph(dtype_of(operator)), inputs_of(operator)
+    coding = operator.raw_operator
     coder, d = coder_of(coding), coding.n_features_in_
     if isinstance(coder, Transformed):
         raise ValueError(
@@ -165,14 +162,11 @@ def _coding(scope: Any, operator: Any, container: Any) -> None:
     codes = codes_by(coder, rows)
     if isinstance(
         coder, CodesByScorer
-    ):  # classes with fewer planes than others end in zeros
+    ):  # codes of fewer planes end in zeros: leave them out
         sizes = coding.n_planes_
-        codes = graph("Reshape", codes, [-1, len(sizes) * max(sizes)])
-        first = np.arange(len(sizes)) * max(sizes)
-        places = [
-            f + k for f, size in zip(first, sizes, strict=True) for k in range(size)
-        ]
-        codes = graph.columns(codes, np.array(places))
+        is_plane = np.arange(max(sizes)) < sizes[:, None]
+        codes = graph("Reshape", codes, [-1, is_plane.size])
+        codes = graph.columns(codes, np.flatnonzero(is_plane))
     finish_converter(scope, operator, container, graph, inputs, [codes])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from loclin.fitting.checks import check_flag
+from loclin.fitting.checks import check_flag, check_number
 from loclin.onnx.calibrated import probabilities_of
 from loclin.onnx.converters import (
     Described,
@@ -75,7 +76,7 @@ def to_onnx(
         the features that the classifier sees. Scalers right in front of it are part of the
         model: the features are those before them.
     opset : int, default=18
-        Version of ONNX's operators, 18 or more. onnxruntime reads 18 since version 1.14.
+        Version of ONNX's operators, 18 or more. Graphs of 18 run in onnxruntime 1.18 and later.
 
     Returns
     -------
@@ -105,11 +106,11 @@ def to_onnx(
     """
     check_flag("scores", scores)
     check_flag("explain", explain)
-    if opset < OPSETS[""]:
-        raise ValueError(f"opset is {opset}, but should be at least {OPSETS['']}.")
+    check_number("opset", opset, Integral, low=OPSETS[""], open_high=True)
     if hasattr(X, "tocsr"):
         raise ValueError("X is sparse, and graphs take dense rows: pass X[:1].toarray().")
-    encoder = _steps(model)[0]
+    X = X.to_pandas() if hasattr(X, "to_pandas") else X
+    encoder = _steps(_unwrapped(model))[0]
     if isinstance(encoder, TableEncoder):  # takes only the columns that it uses
         X = frame_of(X)[list(dict.fromkeys(encoder.origins_))]
     wanted = ["label", "probabilities", *["scores"] * scores]
@@ -120,16 +121,15 @@ def to_onnx(
 def _converted(
     model: Any, inputs: Inputs, wanted: list[str], opset: int
 ) -> onnx.ModelProto:
-    model = getattr(model, "best_estimator_", model)
-    model = model.estimator if isinstance(model, FrozenEstimator) else model
+    """Return a model as a graph with these outputs, where it has them."""
+    model = _unwrapped(model)
+    last = type(_steps(model)[-1])
     found = convert_sklearn(
         _whole(model, inputs, wanted),
         name="loclin",
         initial_types=inputs,
         target_opset=opset,
-        options={type(_steps(model)[-1]): {"zipmap": False}}
-        if is_classifier(model)
-        else None,
+        options={last: {"zipmap": False}} if is_classifier(model) else None,
         custom_conversion_functions=_BETTER,
         custom_shape_calculators=_SHAPES,
     )
@@ -166,6 +166,12 @@ def _type_of(found: Any, dtype: Any) -> Any:
     if found.kind in "iu":
         return Int64TensorType
     return BooleanTensorType if found.kind == "b" else StringTensorType
+
+
+def _unwrapped(model: Any) -> Any:
+    """Return the model of a search, and one that was frozen."""
+    model = getattr(model, "best_estimator_", model)
+    return model.estimator if isinstance(model, FrozenEstimator) else model
 
 
 def _steps(model: Any) -> list[Any]:
@@ -237,15 +243,13 @@ def _calibrated(scope: Any, operator: Any, container: Any) -> None:
 
 def _scaled(scope: Any, operator: Any, container: Any) -> None:
     """Write a scaler: in float32 skl2onnx loses digits where the mean is large."""
-    step, graph, infos = (
-        operator.raw_operator,
-        Graph(dtype_of(operator)),
-        inputs_of(operator),
-    )
+    graph, infos = Graph(dtype_of(operator)), inputs_of(operator)
+    step = operator.raw_operator
     linear = copy(step)
     linear.clip = False
-    d = step.n_features_in_
-    centre, scale = (np.broadcast_to(part, d) for part in scaling_of(linear) or ())
+    scaling = scaling_of(linear)
+    assert scaling is not None
+    centre, scale = (np.broadcast_to(part, step.n_features_in_) for part in scaling)
     found = graph("Div", less(graph, graph.joined(infos), centre, scale), scale)
     if getattr(step, "clip", False):
         low, high = getattr(step, "feature_range", (-1, 1))
@@ -261,9 +265,8 @@ def _encoded(scope: Any, operator: Any, container: Any) -> None:
         features_of(columns[one.raw_name], graph, info.name, one.type)
         for info, one in zip(infos, operator.inputs, strict=True)
     ]
-    finish_converter(
-        scope, operator, container, graph, infos, [graph("Concat", *blocks, axis=1)]
-    )
+    features = graph("Concat", *blocks, axis=1)
+    finish_converter(scope, operator, container, graph, infos, [features])
 
 
 _BETTER = {

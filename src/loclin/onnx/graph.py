@@ -70,7 +70,7 @@ class Graph:
         for value, one in zip(inputs, inner.input, strict=True):
             self.name(value, one.name)
         for node in inner.node:
-            self._nodes[node.name.encode()] = node
+            self._nodes[node.output[0].encode()] = node
         for tensor in inner.initializer:
             self._constants[(tensor.name,)] = tensor
         return [one.name for one in inner.output]
@@ -115,7 +115,9 @@ class Graph:
         nodes = list(self._nodes.values())
         graph = helper.make_graph(nodes, "loclin", inputs, outputs, constants)
         domains = {"", *(node.domain for node in nodes)}
-        imports = [helper.make_opsetid(one, OPSETS[one]) for one in sorted(domains)]
+        imports = [
+            helper.make_opsetid(one, OPSETS.get(one, 1)) for one in sorted(domains)
+        ]
         return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
 
     def _outputs(
@@ -134,6 +136,7 @@ class Graph:
         return self._nodes[key].output
 
     def _name_of(self, value: Value) -> str:
+        """Return the name of an input; of a value, that of a constant."""
         if isinstance(value, str):
             return value
         array = np.asarray(value)
@@ -143,16 +146,12 @@ class Graph:
             array = array.astype(np.int64)
         elif array.dtype.kind == "U":
             array = array.astype(object)
-        key = (
-            array.dtype.str,
-            array.shape,
-            tuple(array) if array.dtype == object else array.tobytes(),
-        )
+        content = tuple(array) if array.dtype == object else array.tobytes()
+        key = array.dtype.str, array.shape, content
         if key not in self._constants:
+            array = np.ascontiguousarray(array)
             name = f"constant_{len(self._constants) + 1}"
-            self._constants[key] = numpy_helper.from_array(
-                np.ascontiguousarray(array), name
-            )
+            self._constants[key] = numpy_helper.from_array(array, name)
         return self._constants[key].name
 
     def _in_type(self, array: NDArray[Any]) -> NDArray[Any]:

@@ -24,8 +24,8 @@ class Rows:
     blocks : tuple of (str, int)
         Columns side by side, and how many each block has.
     left : ndarray of shape (d,)
-        What is still to be subtracted from them. It is no larger than their spread, so that it
-        may be part of constants.
+        What is still to be subtracted from them: means of pieces, which lie between 0 and 1. No
+        digit is lost where constants of linear functions take it in.
     root : ndarray of shape (d,) or (d, d), or None
         What they are multiplied by.
     is_centred : bool
@@ -43,19 +43,14 @@ class Rows:
         """Write what becomes of columns (n, d) as they are given, but for the scale."""
         pieces, blocks = term.pieces, [(given, d)]
         n_pieces = 0 if pieces is None else len(pieces.feature)
-        centre = (
-            np.zeros(d + n_pieces)
-            if term.centre is None
-            else np.asarray(term.centre, float)
-        )
-        scale = (
-            np.ones(d + n_pieces) if term.scale is None else np.asarray(term.scale, float)
-        )
-        if centre[:d].any():
-            blocks = [(less(graph, given, centre[:d], scale[:d]), d)]
+        left = np.zeros(d + n_pieces)
+        if term.centre is not None:
+            centre = np.asarray(term.centre, float)
+            unit = 1.0 if term.scale is None else np.asarray(term.scale[:d], float)
+            blocks = [(less(graph, given, centre[:d], unit), d)]
+            left[d:] = centre[d:]
         if pieces is not None:
             blocks.append((_rising(graph, given, pieces), n_pieces))
-        left = np.append(np.zeros(d), centre[d:])
         return cls(graph, tuple(blocks), left, None, term.centre is not None)
 
     def linear(self, coef: Array, intercept: Array) -> str:
@@ -97,7 +92,7 @@ class Rows:
         return replace(self, graph=graph, blocks=blocks)
 
 
-def less(graph: Graph, rows: str, point: Array, unit: Array) -> str:
+def less(graph: Graph, rows: str, point: Array, unit: Array | float) -> str:
     """Return rows less a point, as exact as rows allow.
 
     What the type leaves of the point is subtracted after it, where it counts in these units.

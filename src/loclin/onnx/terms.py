@@ -52,9 +52,7 @@ class WrittenTerm:
         seen = Rows.of(term, graph, given, width)
         scale = np.ones(()) if term.scale is None else np.asarray(term.scale, float)
         models = np.zeros(()) if term.coef is None else np.asarray(term.coef, float)
-        intercept, bias = (
-            np.asarray(part, float) for part in (term.intercept, term.bias)
-        )
+        intercept, bias = np.asarray(term.intercept, float), np.asarray(term.bias, float)
         coef = np.broadcast_to(models / scale, (*intercept.shape, len(seen.left)))
         return cls(term, given, seen, coef, intercept, bias)
 
@@ -75,9 +73,8 @@ class WrittenTerm:
         if isinstance(coder, ConstantCode):
             codes = np.asarray(coder.codes, float)
             coef = np.einsum("sm,smd->sd", codes, self.coef)
-            return self.rows.linear(
-                coef, (codes * self.intercept).sum(axis=1) + self.bias
-            )
+            constants = (codes * self.intercept).sum(axis=1) + self.bias
+            return self.rows.linear(coef, constants)
         if isinstance(coder, Leaves) and is_constant:
             rows = self.seen.themselves()
             return leaf_scores(coder, graph, rows, self.intercept, self.bias)
@@ -94,12 +91,10 @@ class WrittenTerm:
         if term.coef is None:
             constants = graph("Unsqueeze", self.scores(), [2])
             return graph("Pad", constants, [0, 0, n_features, 0, 0, 0])
-        constants_of_models = self.intercept
+        of_models = self.intercept
         if term.centre is not None:
-            constants_of_models = self.intercept - self.coef @ np.asarray(
-                term.centre, float
-            )
-        models = np.concatenate([self.coef, constants_of_models[:, :, None]], axis=2)
+            of_models = of_models - self.coef @ np.asarray(term.centre, float)
+        models = np.concatenate([self.coef, of_models[:, :, None]], axis=2)
         found = self._combined(models)
         if self.bias.any():
             found = graph("Add", found, self.bias[:, None] * (np.arange(d + 1) == d))

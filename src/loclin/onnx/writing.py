@@ -40,42 +40,86 @@ def write(
     -------
     model : ModelProto
     """
-    return _Writer(description, dtype).model(outputs, inputs)
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    if not inputs:
+        shape = [None, description.n_features]
+        inputs = [helper.make_tensor_value_info("X", number, shape)]
+    writer = _Writer(description, Graph(dtype), inputs)
+    infos = []
+    for name in outputs:
+        writer.graph.name(getattr(writer, name)(), name)
+        kind = label_type(description) if name == "label" else number
+        shape = [None, *shape_of(description, name)]
+        infos.append(helper.make_tensor_value_info(name, kind, shape))
+    return writer.graph.finish(inputs, infos)
 
 
 class _Writer:
-    """A graph, and what its decisions become.
+    """A graph with the decisions of a description, and what becomes of them.
 
     Parameters
     ----------
     description : Description
-    dtype : dtype
+    graph : Graph
+    inputs : sequence of ValueInfoProto
     """
 
-    def __init__(self, description: Description, dtype: DTypeLike) -> None:
-        self.said = description
-        self.graph = Graph(dtype)
-
-    def model(
-        self, outputs: Sequence[str], inputs: Sequence[onnx.ValueInfoProto]
-    ) -> onnx.ModelProto:
-        graph, said = self.graph, self.said
-        number = helper.np_dtype_to_tensor_dtype(graph.dtype)
-        if not inputs:
-            shape = [None, said.n_features]
-            inputs = [helper.make_tensor_value_info("X", number, shape)]
-        rows = graph.joined(inputs)
-        self.terms = [
-            WrittenTerm.of(term, graph, rows, said.n_features) for term in said.terms
-        ]
+    def __init__(
+        self,
+        description: Description,
+        graph: Graph,
+        inputs: Sequence[onnx.ValueInfoProto],
+    ) -> None:
+        self.said, self.graph = description, graph
+        rows, d = graph.joined(inputs), description.n_features
+        self.terms = [WrittenTerm.of(term, graph, rows, d) for term in description.terms]
         self.decisions = self._sum([term.scores() for term in self.terms])
-        infos = []
-        for name in outputs:
-            graph.name(getattr(self, f"_{name}")(), name)
-            kind = label_type(said) if name == "label" else number
-            shape = [None, *shape_of(said, name)]
-            infos.append(helper.make_tensor_value_info(name, kind, shape))
-        return graph.finish(inputs, infos)
+
+    def scores(self) -> str:
+        """Return what `decision_function` does."""
+        return self._one(self.decisions)
+
+    def raw_scores(self) -> str:
+        """Return scores of all classes: of two they are opposites."""
+        if self._is_binary:
+            return self.graph("Mul", self.decisions, [[-1.0, 1.0]])
+        return self.decisions
+
+    def label(self) -> str:
+        """Return labels; of several a row, 0 or 1 for each."""
+        graph, said = self.graph, self.said
+        if not (said.multilabel or self._is_binary):
+            largest = graph("ArgMax", self.decisions, axis=1, keepdims=0)
+            return label_at(graph, largest, said.classes)
+        above = graph.cast(graph("Greater", self.scores(), 0.0), np.int64)
+        return above if said.multilabel else label_at(graph, above, said.classes)
+
+    def probabilities(self) -> str:
+        """Return probabilities of all classes."""
+        graph, share = self.graph, self.said.smoothing
+        inverse = 1 / np.asarray(self.said.temperature, float)
+        if self._is_binary or self.said.multilabel:
+            signs = np.array([[-1.0, 1.0]]) if self._is_binary else 1.0
+            sharp = graph("Sigmoid", graph("Mul", self.decisions, inverse * signs))
+        else:
+            most = float(np.finfo(graph.dtype).max) / 4
+            sharp = graph("Clip", graph("Mul", self.decisions, inverse), -most, most)
+            sharp = graph("Softmax", sharp, axis=1)
+        if not share:
+            return sharp
+        n_outcomes = 2 if self.said.multilabel else len(self.said.classes)
+        return graph("Add", graph("Mul", sharp, 1.0 - share), share / n_outcomes)
+
+    def coefficients(self) -> str:
+        """Return the slopes of the local models."""
+        return self._local(0, self.said.n_features)
+
+    def intercepts(self) -> str:
+        """Return the constants of the local models."""
+        d = self.said.n_features
+        return self.graph("Squeeze", self._local(d, d + 1), [-1])
+
+    # How it is done.
 
     @property
     def _is_binary(self) -> bool:
@@ -91,49 +135,6 @@ class _Writer:
             said = said if term.factor == 1 else graph("Mul", said, float(term.factor))
             total = graph("Add", total, said) if total else said
         return total
-
-    # What may be asked for.
-
-    def _scores(self) -> str:
-        """Return what `decision_function` does."""
-        return self._one(self.decisions)
-
-    def _raw_scores(self) -> str:
-        """Return scores of all classes: of two they are opposites."""
-        if self._is_binary:
-            return self.graph("Mul", self.decisions, [[-1.0, 1.0]])
-        return self.decisions
-
-    def _label(self) -> str:
-        graph, said = self.graph, self.said
-        if not (said.multilabel or self._is_binary):
-            return label_at(
-                graph, graph("ArgMax", self.decisions, axis=1, keepdims=0), said.classes
-            )
-        above = graph.cast(graph("Greater", self._scores(), 0.0), np.int64)
-        return above if said.multilabel else label_at(graph, above, said.classes)
-
-    def _probabilities(self) -> str:
-        graph, share = self.graph, self.said.smoothing
-        inverse = 1 / np.asarray(self.said.temperature, float)
-        if self._is_binary or self.said.multilabel:
-            signs = np.array([[-1.0, 1.0]]) if self._is_binary else 1.0
-            sharp = graph("Sigmoid", graph("Mul", self.decisions, inverse * signs))
-        else:
-            most = float(np.finfo(graph.dtype).max) / 4
-            sharp = graph("Clip", graph("Mul", self.decisions, inverse), -most, most)
-            sharp = graph("Softmax", sharp, axis=1)
-        if not share:
-            return sharp
-        n_outcomes = 2 if self.said.multilabel else len(self.said.classes)
-        return graph("Add", graph("Mul", sharp, 1.0 - share), share / n_outcomes)
-
-    def _coefficients(self) -> str:
-        return self._local(0, self.said.n_features)
-
-    def _intercepts(self) -> str:
-        d = self.said.n_features
-        return self.graph("Squeeze", self._local(d, d + 1), [-1])
 
     def _local(self, first: int, last: int) -> str:
         """Return some columns of the local models, (n, c, ...), or (n, ...) of two classes."""
