@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.isotonic import IsotonicRegression
@@ -498,6 +499,12 @@ def test_wrong_arguments_are_refused():
     ]:
         with pytest.raises((ValueError, TypeError), match=match):
             to_onnx(model, **{"X": X} | wrong)
+    for unfitted in (
+        loclin.ML3Classifier(),
+        make_pipeline(StandardScaler(), loclin.ML3Classifier()),
+    ):
+        with pytest.raises(NotFittedError):
+            to_onnx(unfitted, X)
     halves = clone(MODELS["l3m"]).fit(X, np.where(y == "b", 0.5, 1.5).astype(str).astype(object))
     halves.classes_ = np.array([0.5, 1.5])
     with pytest.raises(ValueError, match="whole numbers or strings, not"):

@@ -22,6 +22,7 @@ from sklearn.base import is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from loclin.fitting.checks import check_flag, check_number
 from loclin.onnx.calibrated import probabilities_of
@@ -87,6 +88,8 @@ def to_onnx(
 
     Raises
     ------
+    sklearn.exceptions.NotFittedError
+        If the model is not fitted.
     ValueError
         If the model keeps training rows or kernels, or a coding whose codes are no formula; if
         labels are neither whole numbers nor strings; if X does not fit the model.
@@ -107,6 +110,7 @@ def to_onnx(
     check_flag("scores", scores)
     check_flag("explain", explain)
     check_number("opset", opset, Integral, low=OPSETS[""], open_high=True)
+    check_is_fitted(_unwrapped(model))
     if hasattr(X, "tocsr"):
         raise ValueError("X is sparse, and graphs take dense rows: pass X[:1].toarray().")
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
