@@ -35,7 +35,7 @@ FLOORS = [
     ["ensemble", "_warmup"],
     [""],  # loclin/__init__.py
     ["datasets", "io", "tables"],
-    ["callbacks", "inspection"],  # checkpoints, and explanations that people can see
+    ["callbacks", "inspection", "onnx"],  # checkpoints, explanations, graphs for other programs
     ["cli"],
 ]
 FLOOR = {name: number for number, floor in enumerate(FLOORS) for name in floor}

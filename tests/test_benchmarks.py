@@ -21,6 +21,7 @@ from benchmarks import (
     limits,
     many_rows,
     metric,
+    onnx_speed,
     startup,
     stream,
     wide,
@@ -273,3 +274,14 @@ def test_explanations(tmp_path, monkeypatch, capsys):
     for line in found["shapes"]["cells"]["curves"].values():
         assert line["correlation"] > 0.5
     assert "| cells | EBM | score | EBM's terms |" in capsys.readouterr().out
+
+
+def test_onnx_speed(tmp_path):
+    file = tmp_path / "speed.json"
+    arguments = ["--rows", "50", "--train", "300", "--repeats", "1", "--models", "L3M"]
+    results = onnx_speed.main([*arguments, "--json", str(file)])
+    assert json.loads(file.read_text()) == results
+    assert list(results) == ["L3M, float32", "L3M, float64"]
+    for told in results.values():
+        assert told.pop("labels differ") == 0
+        assert min(told.values()) > 0

@@ -43,6 +43,7 @@ def test_the_examples_of_a_page_run(page, capsys):
     pytest.importorskip("pandas", reason="needs the extra [tables]")
     if page == "deploy":
         pytest.importorskip("skops")
+        pytest.importorskip("onnxruntime", reason="needs onnxruntime")
     names = {}
     for example in examples(f"docs/{page}.md"):
         exec(example, names)

@@ -14,7 +14,7 @@ class Bare:
         self.finder = finder
 
     def find_spec(self, name, *where):
-        extras = "typer", "rich", "pandas", "duckdb", "pyarrow", "matplotlib", "jinja2"
+        extras = "typer", "rich", "pandas", "duckdb", "pyarrow", "matplotlib", "jinja2", "skl2onnx"
         return None if name in extras else self.finder.find_spec(name, *where)
 
 
@@ -30,13 +30,14 @@ assert inspection.flip(model, X[0]).verified
 assert inspection.record(model, X[0], reference=X)["label"] == model.predict(X[:1])[0]
 assert "ML3Classifier" in str(inspection.summary(model))
 display = inspection.LocalModelDisplay.from_estimator(model, X[:2], reference=X)
-for picture_frame_page in (
+for needs_an_extra in (
     display.plot,
     display.frame,
     lambda: inspection.explanation_page(display, title=""),
+    lambda: loclin.onnx,
 ):
     try:
-        picture_frame_page()
+        needs_an_extra()
     except ImportError as error:
         print(error)
 from loclin.cli import main
@@ -55,11 +56,12 @@ def test_the_library_needs_no_extra(bare):
     assert bare.stdout.startswith("(60,) (150, 4)\n"), bare.stderr
 
 
-def test_pictures_frames_and_pages_name_their_extras(bare):
+def test_pictures_frames_pages_and_graphs_name_their_extras(bare):
     assert bare.stdout.splitlines()[1:] == [
         'This needs matplotlib: pip install "loclin[plot]"',
         'This needs pandas: pip install "loclin[tables]"',
         'This needs jinja2: pip install "loclin[html]"',
+        'This needs skl2onnx: pip install "loclin[onnx]"',
     ]
 
 

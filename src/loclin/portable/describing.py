@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.portable.description import Description
@@ -20,6 +21,8 @@ from loclin.portable.words import (
     Term,
     Transformed,
 )
+
+SCALERS = StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler
 
 
 class Predicts(Protocol):
@@ -38,9 +41,10 @@ def describe(model: Predicts | Pipeline) -> Description:
     Parameters
     ----------
     model : classifier or Pipeline
-        One of loclin, fitted; or a pipeline of `StandardScaler` steps that ends in one.
-        Where other steps are in front, transform the rows first, and describe the last
-        step alone.
+        One of loclin, fitted; or a pipeline that ends in one, behind steps that change
+        each column by itself, linearly: `StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`,
+        `RobustScaler`. Where other steps are in front, transform the rows first, and
+        describe the last step alone.
 
     Returns
     -------
@@ -71,15 +75,20 @@ def describe(model: Predicts | Pipeline) -> Description:
     >>> type(found.terms[0].coder).__name__, found.terms[0].coef.shape
     ('LinearGates', (3, 2, 4))
     """
+    return described(model, _in_words)
+
+
+def described(model: Any, in_words: Callable[[Term], Term]) -> Description:
+    """Return the description of a model whose terms are said in such words."""
     if isinstance(model, Pipeline):
         check_is_fitted(model)
-        return _of_pipeline(model)
+        return _of_pipeline(model, in_words)
     if not hasattr(model, "_terms"):
         raise ValueError(_no_words(model))
     check_is_fitted(model, "classes_")
     names = getattr(model, "feature_names_in_", None)
     return Description(
-        terms=tuple(map(_in_words, model._terms())),
+        terms=tuple(map(in_words, model._terms())),
         classes=model.classes_,
         n_features=int(model.n_features_in_),
         multilabel=bool(model._multilabel),
@@ -108,6 +117,12 @@ def _in_words(term: Term) -> Term:
     inner = coder.weights if isinstance(coder, TangentCodes) else coder
     if isinstance(inner, Transformed):
         raise ValueError(_no_words(inner.transformer))
+    return with_dense_codes(term)
+
+
+def with_dense_codes(term: Term) -> Term:
+    """Return the term with constant codes as an array."""
+    coder = term.coder
     if isinstance(coder, ConstantCode) and not isinstance(coder.codes, np.ndarray):
         return replace(term, coder=ConstantCode(coder.codes.toarray()))
     return term
@@ -120,20 +135,19 @@ def _no_words(part: Any) -> str:
     )
 
 
-def _of_pipeline(pipeline: Pipeline) -> Description:
+def _of_pipeline(pipeline: Pipeline, in_words: Callable[[Term], Term]) -> Description:
     steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
-    found, n_features = describe(steps[-1]), pipeline.n_features_in_
+    found, n_features = described(steps[-1], in_words), pipeline.n_features_in_
     centre, scale = np.zeros(n_features), np.ones(n_features)
     for step in steps[:-1]:
-        if not isinstance(step, StandardScaler):
+        known = scaling_of(step)
+        if known is None:
             raise ValueError(
                 f"{_no_words(step)} Transform the rows first, and describe the last step alone."
             )
         # (x - centre) / scale, then (z - mean) / std
-        centre = centre + scale * (
-            0.0 if step.mean_ is None or not step.with_mean else step.mean_
-        )
-        scale = scale * (1.0 if step.scale_ is None else step.scale_)
+        centre = centre + scale * known[0]
+        scale = scale * known[1]
     names = getattr(pipeline, "feature_names_in_", None)
     first = centre if centre.any() else None, None if (scale == 1).all() else scale
     return replace(
@@ -141,3 +155,19 @@ def _of_pipeline(pipeline: Pipeline) -> Description:
         terms=tuple(term.behind(*first) for term in found.terms),
         feature_names=found.feature_names if names is None else tuple(map(str, names)),
     )
+
+
+def scaling_of(step: Any) -> tuple[Any, Any] | None:
+    """Return the centre and the scale of a fitted scaler, which gives
+    ``(x - centre) / scale``; None of what is none.
+    """
+    if not isinstance(step, SCALERS) or getattr(step, "clip", False):
+        return None
+    if isinstance(step, MinMaxScaler):
+        return -step.min_ / step.scale_, 1.0 / step.scale_
+    if isinstance(step, StandardScaler):
+        centre = step.mean_ if step.with_mean else None
+    else:
+        centre = getattr(step, "center_", None)
+    scale = step.scale_
+    return 0.0 if centre is None else centre, 1.0 if scale is None else scale
