@@ -11,9 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loclin.portable import describe
-from loclin.portable.reader import codes_of, scores_of, seen_by
-
 Floats = NDArray[np.float64]
 SCORE, PROBABILITY = "score", "probability"
 BOTH = SCORE, PROBABILITY
@@ -105,37 +102,10 @@ def by_local_gradient(asked: Question, seed: int) -> Explained:
     return weighed(asked, slopes * asked.rows[:, None], asked.outputs(0 * asked.rows[:1])[0])
 
 
-def by_pieces(asked: Question, seed: int) -> Explained:
-    """Like `by_local_model`, but a feature's pieces add what they say of the row, not a slope.
-
-    loclin has no such method. It is here to show what it would give.
-    """
-    rows, c = asked.rows, asked.weights.shape[1]
-    added, base = np.zeros((len(rows), c, rows.shape[1])), np.zeros((len(rows), c))
-    for term in describe(asked.model).terms:
-        if term.coef is None:  # a forest's leaves say constants
-            base += term.factor * of_scorers(scores_of(term, rows), c)
-            continue
-        X, at_mean = seen_by(term, rows), seen_by(term, 0 * rows[:1])[0]
-        s, m = term.intercept.shape
-        codes = np.broadcast_to(codes_of(term, X), (len(X), s, m))
-        coef = np.einsum("nsm,smd->nsd", codes, np.broadcast_to(term.coef, (s, m, X.shape[1])))
-        constant = np.einsum("nsm,sm->ns", codes, term.intercept) + term.bias
-        columns = np.arange(rows.shape[1]) if term.columns is None else term.columns
-        if term.pieces is not None:
-            columns = np.append(columns, columns[term.pieces.feature])
-        moved = of_scorers(coef * (X - at_mean)[:, None], c)
-        np.add.at(added, (slice(None), slice(None), columns), term.factor * moved)
-        base += term.factor * of_scorers(coef @ at_mean + constant, c)
-    return weighed(asked, added, base)
-
-
-def of_scorers(values: Any, n_classes: int) -> Floats:
-    """Give two classes halves of their difference, on axis 1; leave several as they are."""
-    if n_classes > 2:
-        return np.asarray(values, np.float64)
-    difference = values[:, 0] if values.shape[1] == 1 else values[:, 1] - values[:, 0]
-    return np.stack([-difference, difference], axis=1) / 2
+def by_contributions(asked: Question, seed: int) -> Explained:
+    """Take what features add from the mean on, at the gating weights of the row."""
+    found = asked.model.contributions(asked.rows, 0 * asked.rows[0], by_class=True)
+    return weighed(asked, *found)
 
 
 def one_by_one(asked: Question, explain: Callable[[Any, Any], tuple[Any, Any]]) -> Explained:
@@ -226,7 +196,7 @@ LOCAL = "ML3Classifier", "SAPLClassifier", "LocallyLinearEnsemble"
 WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Explainer]] = {
     "local_model": (LOCAL, (SCORE,), by_local_model),
     "local_gradient": (LOCAL, (SCORE,), by_local_gradient),
-    "by pieces": (LOCAL, (SCORE,), by_pieces),
+    "contributions": (LOCAL, (SCORE,), by_contributions),
     "LIME": (LOCAL, BOTH, by_lime),
     "KernelSHAP": (LOCAL, BOTH, by_kernel_shap),
     "LinearSHAP": ((LINEAR,), (SCORE,), by_linear_shap),

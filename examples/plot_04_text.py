@@ -55,6 +55,16 @@ message = ["good morning, the invoice is wrong, the page is slow"]
 LocalModelDisplay.from_estimator(model, message).plot(max_columns=8)
 
 # %%
+# Without a word
+# --------------
+# The bars keep the linear model of the whole message. Without a word, another one may act. So ask
+# the model again.
+score = model.decision_function(message)[0].max()
+for word in ("invoice", "wrong", "slow"):
+    (without,) = model.decision_function([message[0].replace(word, "")])
+    print(f"without {word!r}: {without.max() - score:+.2f}")
+
+# %%
 # The words of each team
 # ----------------------
 # The mean size of these parts, over the messages given to a team, ranks its words.
@@ -65,5 +75,5 @@ for team, row in sizes.iterrows():
 # %%
 # What to take away
 # -----------------
-# A text needs nothing but a vectorizer in front. Each word has its exact part in the score of a
-# message.
+# A text needs nothing but a vectorizer in front. The words' parts sum to the score of a message.
+# What the score is without a word is another question.

@@ -267,7 +267,8 @@ def test_explanations(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "cells.png").stat().st_size > 0
     by_way = {(line["way"], line.get("space")): line for line in found["table"]}
     assert len(by_way) == 12
-    for way in ("local_model", "by pieces", "KernelSHAP", "LinearSHAP", "TreeSHAP", "EBM's terms"):
+    exact = "local_model", "contributions", "KernelSHAP", "LinearSHAP", "TreeSHAP", "EBM's terms"
+    for way in exact:
         assert by_way[way, "score"]["residual"] < 1e-6, way
     assert by_way["local_gradient", "score"]["base off"] < 1e-9
     assert by_way["LIME", "score"]["residual"] > 1

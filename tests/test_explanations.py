@@ -15,7 +15,7 @@ from benchmarks._explainers import (
     PROBABILITY,
     SCORE,
     Explained,
-    by_pieces,
+    by_contributions,
     of_classes,
     question,
 )
@@ -83,12 +83,12 @@ def test_one_probability_of_two_classes_is_told_of_both():
     np.testing.assert_allclose(found.added.sum(axis=1) + found.base, asked.values(), rtol=1e-12)
 
 
-def test_by_pieces_of_an_additive_model_are_its_shape_functions():
+def test_contributions_of_an_additive_model_are_its_shape_functions():
     _, X = fitted(2)
     y = load_iris().target[50:]
     model = CSVMClassifier(1, pieces=3, random_state=0).fit(X, y)
     asked = question(model, X, X, SCORE)
-    found = by_pieces(asked, 0)
+    found = by_contributions(asked, 0)
     signs, at_mean = asked.weights[:, 1], model.decision_function(0 * X[:1])[0]
     for k in range(4):
         alone = np.zeros_like(X)
@@ -98,13 +98,13 @@ def test_by_pieces_of_an_additive_model_are_its_shape_functions():
     np.testing.assert_allclose(found.base, signs * at_mean, atol=1e-9)
 
 
-def test_by_pieces_of_an_ensemble_sum_to_the_score():
+def test_contributions_of_an_ensemble_sum_to_the_score():
     X, y = load_iris(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     kinds = [ML3Classifier(2, pieces=3, max_iter=3), ForestClassifier(3)]
     model = LocallyLinearEnsemble(kinds, n_folds=2, random_state=0).fit(X, y)
     asked = question(model, X, X, SCORE)
-    found = by_pieces(asked, 0)
+    found = by_contributions(asked, 0)
     np.testing.assert_allclose(found.added.sum(axis=1) + found.base, asked.values(), atol=1e-9)
 
 

@@ -362,7 +362,7 @@ def test_what_cannot_be_explained_is_said(tables):
     model = ml3().fit(X, labels(3))
     for reference, told in [
         (ARRAY[:, :3], "reference has 3 columns, but the rows have 4"),
-        (X.drop(columns=X.columns[1]), "reference has no column 'sepal width"),
+        (X.drop(columns=X.columns[1]), "has no column 'sepal width"),
         (np.full(4, np.nan), "finite"),
         (ARRAY[:0], "no rows"),
     ]:

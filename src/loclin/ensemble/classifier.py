@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Rows
-from loclin.engine.jit import read_only
 from loclin.engine.threads import side_by_side
 from loclin.engine.warned import quiet
 from loclin.ensemble.adding import add_members, watched_apart
@@ -35,12 +34,11 @@ from loclin.ensemble.kinds import (
 from loclin.ensemble.members import (
     Kinds,
     Members,
-    beside_pieces,
     fitted_alike,
     is_forest,
-    local_models_of,
     mean_scores,
     share_maps,
+    sums_of,
     terms_of,
     weights_of,
     without_names,
@@ -495,7 +493,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
         """
         check_flag("by_class", by_class)
         rows = self._validate_new(X)
-        coef, intercept = local_models_of(self._factors(), rows)
+        coef, intercept = sums_of(
+            self._factors(), rows, lambda member: member.local_model(rows)
+        )
         coef = np.asarray(self._features.back(coef, 1))
         intercept = self._features.constants(intercept, coef)
         return self._per_class(coef, by_class), self._per_class(intercept, by_class)
@@ -529,35 +529,10 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
         at = self._features.of_matrix(
             read_reference(reference, self.n_features_in_)[None]
         )
-        parts = [
-            [factor * part for part in member.contributions(rows, at)]
-            for member, factor in self._factors()
-        ]
-        added, base = (sum(of_members) for of_members in zip(*parts, strict=True))
+        added, base = sums_of(
+            self._factors(), rows, lambda member: member.contributions(rows, at)
+        )
         return self._per_class(added, by_class), self._per_class(base, by_class)
-
-    @property
-    def local_coef_(self) -> Floats:
-        """The members' linear models side by side."""
-        d = self.n_features_in_
-        found = beside_pieces(self._side_by_side("local_coef_"), d)
-        own = self._features.back(found[:, :, :d], 1)
-        pieces = found[:, :, d:]
-        return read_only(np.concatenate([own, pieces], axis=2) if pieces.size else own)
-
-    @property
-    def local_intercept_(self) -> Floats:
-        """Their intercepts."""
-        intercepts = np.concatenate(self._side_by_side("local_intercept_"), axis=1)
-        coef = self.local_coef_[:, :, : self.n_features_in_]
-        return read_only(self._features.constants(intercepts, coef))
-
-    @property
-    def intercept_(self) -> Floats:
-        """Global intercepts."""
-        check_is_fitted(self, "members_")
-        parts = [factor * self._by_scorer(m.intercept_) for m, factor in self._factors()]
-        return read_only(np.sum(parts, axis=0))
 
     # How it is done.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import islice
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, is_sparse
-from loclin.engine.shapes import Shape
+from loclin.engine.jit import read_only
+from loclin.engine.shapes import Shape, Size
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.consistent import missing, wrong_with_classes
 from loclin.fitting.features import FeatureMap
@@ -38,9 +39,34 @@ class Members:
     units_: Annotated[NDArray[np.float64], Shape("k", np.float64)]
     validation_losses_: list[float]
     standardize: bool
+    n_features_in_: Annotated[int, Size("f")]
+    _features: FeatureMap
     _streamed: StreamedTemperature | None = None
     _n_seen: int = 0
     _n_each: list[int] | None = None  # members of each kind; None: as many of each
+
+    @property
+    def local_coef_(self) -> Floats:
+        """The members' linear models side by side."""
+        d = self.n_features_in_
+        found = beside_pieces(self._side_by_side("local_coef_"), d)
+        own = self._features.back(found[:, :, :d], 1)
+        pieces = found[:, :, d:]
+        return read_only(np.concatenate([own, pieces], axis=2) if pieces.size else own)
+
+    @property
+    def local_intercept_(self) -> Floats:
+        """Their intercepts."""
+        intercepts = np.concatenate(self._side_by_side("local_intercept_"), axis=1)
+        coef = self.local_coef_[:, :, : self.n_features_in_]
+        return read_only(self._features.constants(intercepts, coef))
+
+    @property
+    def intercept_(self) -> Floats:
+        """Global intercepts."""
+        check_is_fitted(self, "members_")
+        parts = [factor * self._by_scorer(m.intercept_) for m, factor in self._factors()]
+        return read_only(np.sum(parts, axis=0))
 
     def _factors(self) -> list[tuple[Any, float]]:
         """Return members that count, and what their scores are multiplied by."""
@@ -211,17 +237,19 @@ def weights_of(factors: Iterable[tuple[Any, float]], rows: Any, n_classes: int) 
     return np.concatenate(codes, axis=2)
 
 
-def local_models_of(
-    factors: Iterable[tuple[Any, float]], rows: Any
+def sums_of(
+    factors: Iterable[tuple[Any, float]],
+    rows: Any,
+    of_member: Callable[[Any], tuple[Floats, Floats]],
 ) -> tuple[Floats, Floats]:
-    """Return the sums of the members' local models times their factors."""
-    coef: Any = 0.0
-    intercept: Any = 0.0
+    """Return the sums of two things that each member says, times their factors."""
+    first: Any = 0.0
+    second: Any = 0.0
     for member, factor in factors:
-        of_member = member.local_model(rows)
-        coef = coef + rows.dtype.type(factor) * of_member[0]
-        intercept = intercept + rows.dtype.type(factor) * of_member[1]
-    return np.asarray(coef), np.asarray(intercept)
+        one, other = of_member(member)
+        first = first + rows.dtype.type(factor) * one
+        second = second + rows.dtype.type(factor) * other
+    return np.asarray(first), np.asarray(second)
 
 
 def terms_of(

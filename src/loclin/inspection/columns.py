@@ -13,8 +13,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.utils.validation import check_array
 
-from loclin.inspection.tracing import SCALERS, Trace, dense, transformed
+from loclin.inspection.tracing import Trace, dense, transformed
 from loclin.portable import describe
+from loclin.portable.describing import scaling_of
 
 MEAN = "the mean training row"
 MIXED = "(mean)"  # what a category or a text is in a mean of rows
@@ -227,7 +228,7 @@ class PlainColumns(Columns):
             before = [
                 one for one in self._steps[:k] if not isinstance(one, SimpleImputer)
             ]
-            if mean is not None and all(isinstance(one, SCALERS) for one in before):
+            if mean is not None and all(scaling_of(one) is not None for one in before):
                 row = np.asarray(mean, np.float64)[None]
                 for scaler in reversed(before):
                     row = scaler.inverse_transform(row)

@@ -11,7 +11,8 @@ from sklearn.decomposition import PCA, FastICA, IncrementalPCA, TruncatedSVD
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.utils.metaestimators import available_if
 
-from loclin.inspection.tracing import SCALERS, dense, slope_of, transformed
+from loclin.inspection.tracing import dense, transformed
+from loclin.portable.describing import scaling_of
 
 MIXERS = (PCA, IncrementalPCA, TruncatedSVD, FastICA, GaussianRandomProjection,
           SparseRandomProjection)  # fmt: skip
@@ -20,7 +21,7 @@ _LEAST = 1e-7  # spread of a component beside the largest, that is not rounding
 
 def is_linear(step: Any) -> bool:
     """Tell whether a fitted step is linear, whatever its features are made of."""
-    return isinstance(step, MIXERS + SCALERS) and not getattr(step, "clip", False)
+    return isinstance(step, MIXERS) or scaling_of(step) is not None
 
 
 class Behind:
@@ -90,8 +91,9 @@ class Behind:
     def _back(self, slopes: NDArray[Any]) -> NDArray[Any]:
         """Return slopes by what goes into the steps, of slopes by what comes out."""
         for step in reversed(self._steps):
-            if isinstance(step, SCALERS):
-                slopes = slopes * slope_of(step)
+            scaling = scaling_of(step)
+            if scaling is not None:
+                slopes = slopes / scaling[1]
                 continue
             matrix = step.components_
             if getattr(step, "whiten", False) and isinstance(step, PCA | IncrementalPCA):

@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from loclin.inspection.boxes import boxes_of
 from loclin.inspection.steps import steps_of
-from loclin.inspection.tracing import SCALERS, slope_of
 from loclin.portable import Description, describe
+from loclin.portable.describing import SCALERS, scaling_of
 from loclin.tables import TableEncoder
 from loclin.tables.cells import pandas
 
@@ -43,7 +43,7 @@ class Steps:
         in_front = bool(before) and isinstance(before[0], TableEncoder)
         self.encoder: Any = before.pop(0) if in_front else None
         self.scalers = before
-        strange = [type(one).__name__ for one in before if not isinstance(one, SCALERS)]
+        strange = [type(one).__name__ for one in before if scaling_of(one) is None]
         if strange or not hasattr(self.classifier, "decision_function"):
             raise TypeError(
                 f"{strange[0] if strange else type(self.classifier).__name__} cannot be a step. "
@@ -57,14 +57,13 @@ class Steps:
 
     def slopes(self) -> Any:
         """Return the factor from each column to the classifier's feature."""
-        return math.prod((slope_of(one) for one in self.scalers), start=1.0)
+        return _slopes(self.scalers)
 
     def units(self, description: Description | None) -> Any:
         """Return the training spread of each column in front of the scalers, or 1."""
         for k, scaler in enumerate(self.scalers):
             if isinstance(scaler, StandardScaler) and scaler.scale_ is not None:
-                first = math.prod(map(slope_of, self.scalers[:k]), start=1.0)
-                return scaler.scale_ / np.abs(first)
+                return scaler.scale_ / np.abs(_slopes(self.scalers[:k]))
         term = None if description is None else description.terms[0]
         if term is None or term.scale is None:
             return 1.0
@@ -375,3 +374,8 @@ class PlainMoves(Moves):
         if self._fitted is None:
             return rows
         return pandas().DataFrame(rows, columns=self._fitted)
+
+
+def _slopes(scalers: Any) -> Any:
+    """Return the factor from each column to its feature behind scalers."""
+    return math.prod((1.0 / scaling_of(one)[1] for one in scalers), start=1.0)  # type: ignore[index]

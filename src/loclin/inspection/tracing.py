@@ -13,21 +13,16 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
     OneHotEncoder,
     OrdinalEncoder,
     PowerTransformer,
     QuantileTransformer,
-    RobustScaler,
-    StandardScaler,
 )
 
+from loclin.portable.describing import SCALERS, scaling_of
 from loclin.tables import TableEncoder
 from loclin.tables.cells import frame_of, pandas
 
-# A feature of theirs is a column times a number, plus one.
-SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
 _BENT = (OrdinalEncoder, PowerTransformer, QuantileTransformer)  # one feature a column
 
 
@@ -80,10 +75,11 @@ class Trace(NamedTuple):
         of_each = isinstance(step, FunctionTransformer) and isinstance(
             step.func, np.ufunc
         )
-        if isinstance(step, _BENT) or of_each or getattr(step, "clip", False):
+        scaling = scaling_of(step)
+        if scaling is not None:
+            return Trace(self.origins, self.slopes / scaling[1])
+        if isinstance(step, _BENT + SCALERS) or of_each:
             return self._bent()
-        if isinstance(step, SCALERS):
-            return Trace(self.origins, self.slopes * slope_of(step))
         return self._of_one_column(step)
 
     def at(self, places: Any) -> Trace:
@@ -157,13 +153,6 @@ def transformed(steps: Sequence[Any], rows: Any) -> Any:
 def dense(X: Any) -> NDArray[Any]:
     """Return rows as an array."""
     return np.asarray(X.toarray() if hasattr(X, "toarray") else X)
-
-
-def slope_of(scaler: Any) -> Any:
-    """Return the factor from each column to its feature."""
-    if isinstance(scaler, MinMaxScaler):
-        return scaler.scale_
-    return 1.0 if scaler.scale_ is None else 1.0 / scaler.scale_
 
 
 def _n_columns(encoder: OneHotEncoder, k: int) -> int:

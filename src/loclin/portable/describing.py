@@ -137,17 +137,18 @@ def _no_words(part: Any) -> str:
 
 def _of_pipeline(pipeline: Pipeline, in_words: Callable[[Term], Term]) -> Description:
     steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
+    strange = next((one for one in steps[:-1] if scaling_of(one) is None), None)
+    if strange is not None:
+        raise ValueError(
+            f"{_no_words(strange)} Transform the rows first, and describe the last step alone."
+        )
     found, n_features = described(steps[-1], in_words), pipeline.n_features_in_
     centre, scale = np.zeros(n_features), np.ones(n_features)
     for step in steps[:-1]:
-        known = scaling_of(step)
-        if known is None:
-            raise ValueError(
-                f"{_no_words(step)} Transform the rows first, and describe the last step alone."
-            )
+        of_step: Any = scaling_of(step)
         # (x - centre) / scale, then (z - mean) / std
-        centre = centre + scale * known[0]
-        scale = scale * known[1]
+        centre = centre + scale * of_step[0]
+        scale = scale * of_step[1]
     names = getattr(pipeline, "feature_names_in_", None)
     first = centre if centre.any() else None, None if (scale == 1).all() else scale
     return replace(
