@@ -223,10 +223,12 @@ def test_a_step_that_mixes_otherwise_is_named():
         box(projected, X[:1])
     table, y = mixed()
     model = make_pipeline(FRONTS["names"], ML3Classifier(2, random_state=0, max_iter=3))
-    for row in (table.iloc[0], table[:1].drop(columns="age"), table[:1].to_numpy()):
-        with pytest.raises(ValueError, match=r"rows and columns|has no column|are missing"):
+    for row in (table.iloc[0], table[:1].drop(columns="age"), table.to_numpy()[:1, :2]):
+        with pytest.raises(
+            ValueError, match=r"rows and columns|has no column|are missing|is expecting 5"
+        ):
             local_model(model.fit(table, y), row)
-    for reference in ({"age": 3}, 0):
+    for reference in ({"age": 3}, 0, "mean"):
         with pytest.raises(ValueError, match="must be a row"):
             contributions(model, table[:1], reference=reference)
     copies = np.hstack([X, X[:, :1]])

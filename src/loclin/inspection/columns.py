@@ -58,6 +58,8 @@ class Columns(ABC):
     trace : Trace
     """
 
+    _of_texts = False
+
     def __init__(
         self, steps: Sequence[Any], trace: Trace, names: list[str], classifier: Any
     ) -> None:
@@ -102,9 +104,7 @@ class Columns(ABC):
         """
         if given is None:
             return self._training_mean()
-        if isinstance(given, Mapping) or (
-            np.isscalar(given) and not isinstance(given, str)
-        ):
+        if isinstance(given, Mapping) or (np.isscalar(given) and not self._of_texts):
             raise ValueError(
                 f"reference={given!r} must be a row, or rows, as X has them."
             )
@@ -253,6 +253,8 @@ class WordColumns(Columns):
         From the words to the features.
     classifier : object
     """
+
+    _of_texts = True
 
     def __init__(
         self,

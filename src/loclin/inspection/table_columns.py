@@ -75,6 +75,8 @@ class TableColumns(Columns):
     def _frame(self, X: Any) -> Any:
         """Return rows as a table with the columns that the model was fitted on."""
         frame = frame_of(X)
+        if not hasattr(X, "columns") and frame.shape[1] == len(self._known):
+            frame = frame.set_axis(self._known, axis=1)
         checked_names(frame, self.names)
         return frame
 

@@ -143,8 +143,9 @@ class Trace(NamedTuple):
 def transformed(steps: Sequence[Any], rows: Any) -> Any:
     """Return rows behind steps; they get names where a step was fitted to names."""
     for step in steps:
-        names = getattr(step, "feature_names_in_", None)
-        if names is not None and not hasattr(rows, "columns"):
+        names: Any = getattr(step, "feature_names_in_", None)
+        is_unnamed = names is not None and not hasattr(rows, "columns")
+        if is_unnamed and np.shape(rows)[1] == len(names):
             rows = frame_of(rows).set_axis(list(names), axis=1)
         rows = step.transform(rows)
     return rows
