@@ -76,11 +76,13 @@ class Wrapped(Descent, StreamProcedure):
         parts: tuple[Part, ...] = self.inner.state()
         return parts
 
-    def count_in(self, others: Sequence[Any], since: Any) -> None:
+    def count_in(
+        self, others: Sequence[Any], since: Any, shares: Sequence[float]
+    ) -> None:
         """Let the counts be those of the others together."""
-        super().count_in(others, since)
+        super().count_in(others, since, shares)
         begun = None if since is None else since.inner
-        self.inner.count_in([one.inner for one in others], begun)
+        self.inner.count_in([one.inner for one in others], begun, shares)
 
     def result(self, *, final: bool = False) -> FittedModel:
         """Return the model as it stands."""
