@@ -35,8 +35,9 @@ FLOORS = [
     ["ensemble", "_warmup"],
     [""],  # loclin/__init__.py
     ["datasets", "io", "tables"],
-    ["callbacks", "inspection"],  # checkpoints, and explanations that people can see
-    ["cli"],
+    # checkpoints, explanations that people can see, and fits to rows in parts
+    ["callbacks", "inspection", "cluster"],
+    ["cli", "dask"],
 ]
 FLOOR = {name: number for number, floor in enumerate(FLOORS) for name in floor}
 

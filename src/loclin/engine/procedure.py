@@ -179,7 +179,7 @@ class Descent(Procedure):
         """Go on with so much of the L2 strength; False where what it wraps cannot."""
 
 
-def summed(values: Sequence[Any], shares: Sequence[float], begun: Any = 0) -> Any:
+def summed(values: Sequence[Any], shares: Floats, begun: Any = 0) -> Any:
     """Return what values have in common at the beginning, and what each adds, times its
     share; of whole numbers a whole one.
     """
@@ -199,9 +199,7 @@ class StreamProcedure(Learning):
     def state(self) -> tuple[Part, ...]:
         """Return all arrays that it learns, in an order that its copies share."""
 
-    def count_in(
-        self, others: Sequence[Any], since: Any, shares: Sequence[float]
-    ) -> None:
+    def count_in(self, others: Sequence[Any], since: Any, shares: Floats) -> None:
         """Be the stream of the others together, once all parts are their means.
 
         Counts are what each has counted since they began as one, times its share, and

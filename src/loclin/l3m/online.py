@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from loclin.engine.data import Rows, mean_squared_norm
+from loclin.engine.data import Floats, Rows, mean_squared_norm
 from loclin.engine.jit import kept_for
 from loclin.engine.procedure import Part, Procedure, StreamProcedure, summed
 from loclin.engine.rows import as_models, compiled_form, weights_for
@@ -270,7 +270,7 @@ class OnlineStream(StreamProcedure):
         )
 
     def count_in(
-        self, others: Sequence[Self], since: Self | None, shares: Sequence[float]
+        self, others: Sequence[Self], since: Self | None, shares: Floats
     ) -> None:
         """Let the counts be those of the others together; errors are the mean of theirs."""
         super().count_in(others, since, shares)

@@ -289,9 +289,7 @@ class ByScorer(Descent, StreamProcedure):
         """Return the arrays of all parts, one after the other."""
         return tuple(array for part in self.parts for array in part.state())
 
-    def count_in(
-        self, others: Sequence[Any], since: Any, shares: Sequence[float]
-    ) -> None:
+    def count_in(self, others: Sequence[Any], since: Any, shares: Floats) -> None:
         """Let the counts be those of the others together."""
         super().count_in(others, since, shares)
         for k, part in enumerate(self.parts):

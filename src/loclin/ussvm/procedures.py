@@ -275,7 +275,7 @@ class DescentStream(StreamProcedure):
         )
 
     def count_in(
-        self, others: Sequence[Self], since: Self | None, shares: Sequence[float]
+        self, others: Sequence[Self], since: Self | None, shares: Floats
     ) -> None:
         """Be the stream of the others together: of u and v one is zero again."""
         super().count_in(others, since, shares)
