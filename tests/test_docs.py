@@ -21,7 +21,7 @@ SHORT = [
     ROOT / "README.md",
     *(
         ROOT / f"docs/{name}.md"
-        for name in ("index", "models", "results", "glossary", "faq", "from-svc", "from-boosting")
+        for name in "index models cluster results glossary faq from-svc from-boosting".split()
     ),
 ]
 
@@ -51,6 +51,15 @@ def test_the_examples_of_a_page_run(page, capsys):
     for example in examples(f"docs/{page}.md"):
         exec(example, names)
     assert "False" not in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore:Sending large graph:UserWarning")
+def test_the_examples_of_the_page_of_clusters_run(capsys):
+    pytest.importorskip("dask.array", reason="needs the extra [dask]")
+    names = {}
+    for example in examples("docs/cluster.md"):
+        exec(example, names)
+    assert capsys.readouterr().out == "True\n" * 4
 
 
 def sentences(text):

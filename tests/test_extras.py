@@ -14,7 +14,7 @@ class Bare:
         self.finder = finder
 
     def find_spec(self, name, *where):
-        extras = "typer", "rich", "pandas", "duckdb", "pyarrow", "matplotlib", "jinja2"
+        extras = "typer", "rich", "pandas", "duckdb", "pyarrow", "matplotlib", "jinja2", "dask"
         return None if name in extras else self.finder.find_spec(name, *where)
 
 
@@ -34,6 +34,7 @@ for picture_frame_page in (
     display.plot,
     display.frame,
     lambda: inspection.explanation_page(display, title=""),
+    lambda: loclin.dask,
 ):
     try:
         picture_frame_page()
@@ -60,6 +61,7 @@ def test_pictures_frames_and_pages_name_their_extras(bare):
         'This needs matplotlib: pip install "loclin[plot]"',
         'This needs pandas: pip install "loclin[tables]"',
         'This needs jinja2: pip install "loclin[html]"',
+        'loclin.dask needs Dask: pip install "loclin[dask]"',
     ]
 
 
