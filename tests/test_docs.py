@@ -21,8 +21,9 @@ SHORT = [
     ROOT / "README.md",
     *(
         ROOT / f"docs/{name}.md"
-        for name in "index models cluster results glossary faq from-svc from-boosting".split()
+        for name in ("index", "models", "cluster", "results", "glossary", "faq")
     ),
+    *(ROOT / "docs").glob("from-*.md"),
 ]
 
 

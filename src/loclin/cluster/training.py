@@ -72,8 +72,8 @@ def fit(
         each.
     sample_rows : int, default=20_000
         Rows that are fetched from the parts to begin with. A fit to them chooses the
-        map of the features, the strength, pieces and the metric, and the first models.
-        Every class has some.
+        map of the features, the strength, pieces and the metric, the numbers that are
+        left to the estimator, and the first models. Every class has some.
     on_round : callable, default=None
         Called after each round with a fitted classifier, to save or to measure it. The
         fit ends if it returns True.
@@ -82,8 +82,8 @@ def fit(
     -------
     model : classifier
         A fitted one. `objective_` has a number for each round, and `t_` the rows that
-        one part has passed over. Two in a hundred rows, or 5,000, are held out, and tell
-        the temperature.
+        one part has passed over. Five rows in a hundred, at most 5,000, are held out, and
+        tell the temperature.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def _check(estimator: Any, rounds: int, passes: int, sample_rows: int) -> None:
 def _fitted_to(rows: Rows, estimator: Any, view: View) -> Any:
     """Return the classifier fitted to the sample: it has chosen all that is to be chosen."""
     given = clone(estimator).get_params(deep=False)
-    short = {"class_weight": None, "calibrate": False, "warm_start": False}
+    short = {"class_weight": None, "calibrate": False, "warm_start": False, "verbose": 0}
     short["max_iter"] = min(_START_ITERATIONS, given.get("max_iter", 1))
     model = clone(estimator)
     model.set_params(**{name: short[name] for name in short.keys() & given.keys()})
