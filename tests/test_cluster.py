@@ -376,11 +376,20 @@ def test_a_saved_round_goes_on(tmp_path):
     loclin.io.save(begun, tmp_path / "round.loclin")
     again = loclin.io.load(tmp_path / "round.loclin").set_params(warm_start=True)
     longer = fit(again, in_parts(X, Y), rounds=4)
-    assert longer.objective_[0] < begun.objective_[0]
+    assert longer.objective_[0] < min(begun.objective_)
     assert longer.t_ > begun.t_
     assert longer.alpha_ == begun.alpha_
     with pytest.raises(ValueError, match="must have the classes of the earlier fit"):
         fit(again, in_parts(X, np.minimum(Y, 1)))
+
+
+@each("name", ["ussvm", "l3m"])
+def test_what_goes_on_keeps_its_strength(name):
+    model = MODELS[name]
+    begun = fit(model, in_parts(X, Y))
+    longer = fit(begun.set_params(warm_start=True), in_parts(X, Y))
+    strength = "beta_" if name == "ussvm" else "alpha_"
+    assert getattr(longer, strength) == getattr(begun, strength)
 
 
 def test_the_result_is_a_plain_classifier():

@@ -94,7 +94,8 @@ def read(
                 check_classification_targets(y)
             weights = check_weights(weights, len(y), some=False)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"In {name}: {error}") from error
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"In {name}: {error}") from error
         yield name, of_positive_weight(X, y, weights)
 
 

@@ -18,9 +18,9 @@ from loclin.engine.data import Floats, Rows
 from loclin.engine.procedure import StreamProcedure
 from loclin.engine.warned import quiet, warn
 from loclin.fitting.base import LocallyLinearClassifier
-from loclin.fitting.checks import check_number
+from loclin.fitting.checks import check_n_jobs, check_number
 from loclin.fitting.ending import Watch, accuracy_of, check_learned
-from loclin.fitting.recipe import Before
+from loclin.fitting.recipe import Before, Recipe
 from loclin.fitting.targets import check_same_classes
 from loclin.fitting.trials import learned_by
 
@@ -109,7 +109,7 @@ def fit(
     >>> bool(model.score(X[1300:], y[1300:]) > 0.93)
     True
     """
-    _check(estimator, rounds, passes, sample_rows)
+    _check(estimator, n_jobs, rounds, passes, sample_rows)
     with executor_of(executor, n_jobs) as run:
         counts = run(count, Counts.merge, parts, clone(estimator))
         view = view_of(estimator, counts, sample_rows)
@@ -121,7 +121,9 @@ def fit(
     return course.model()
 
 
-def _check(estimator: Any, rounds: int, passes: int, sample_rows: int) -> None:
+def _check(
+    estimator: Any, n_jobs: int | None, rounds: int, passes: int, sample_rows: int
+) -> None:
     if not isinstance(estimator, LocallyLinearClassifier):
         raise TypeError(
             f"{type(estimator).__name__} cannot be fitted in parts. ML3, SAPL, LL-SVM, C-SVM, "
@@ -130,6 +132,7 @@ def _check(estimator: Any, rounds: int, passes: int, sample_rows: int) -> None:
     refusal = estimator._checked_parameters().stream_refusal()
     if refusal is not None:
         raise TypeError(f"Parts are learned as streams are, and {refusal}")
+    check_n_jobs(n_jobs)
     for name, value in (
         ("rounds", rounds),
         ("passes", passes),
@@ -150,6 +153,18 @@ def _fitted_to(rows: Rows, estimator: Any, view: View) -> Any:
     if hasattr(view.reader, "feature_names_in_"):
         model.feature_names_in_ = view.reader.feature_names_in_
     return model.set_params(**given)
+
+
+def _for_all_rows(recipe: Recipe, learned: Any, share: float) -> tuple[Recipe, Any]:
+    """Return the recipe and the first models with the strength for all rows.
+
+    The rule for it has seen this share of them.
+    """
+    name = recipe.strength_name
+    if not isinstance(getattr(recipe, name), str):
+        return recipe, learned
+    strength = {name: getattr(learned, name) * share**recipe.strength_falls}
+    return replace(recipe, **strength), replace(learned, **strength)
 
 
 def _hastened(
@@ -199,29 +214,14 @@ class _Course:
         recipe = self.begun._recipe(view.seed, streams=True)
         tol = min(recipe.tol, _TOL)
         self.recipe = replace(recipe, max_iter=rounds, average=0, tol=tol)
-        learned = self.begun._learned
-        if not goes_on:
-            learned = self._of_all_rows(learned, len(sample.start.y))
-        before = Before(learned, self.begun._kept)
-        self.stream = self.recipe.begin_stream(
-            self.start, np.random.default_rng(view.seed), before
-        )
+        share = 1.0 if goes_on else len(sample.start.y) / self.n_rows
+        self.recipe, learned = _for_all_rows(self.recipe, self.begun._learned, share)
+        if not goes_on and hasattr(learned, "t"):
+            learned = replace(learned, t=0)
+        rng, before = np.random.default_rng(view.seed), Before(learned, self.begun._kept)
+        self.stream = self.recipe.begin_stream(self.start, rng, before)
         self.velocity: dict[str, Floats] = {}
         self.watch = Watch.of(self.recipe, self.n_rows, [], [], has_gap=False)
-
-    def _of_all_rows(self, learned: Any, n_sample: int) -> Any:
-        """Return the first models at the first step, and set the strength for all rows.
-
-        The rule for it has seen the sample only.
-        """
-        name, changes = self.recipe.strength_name, {"t": 0}
-        if isinstance(getattr(self.recipe, name), str):
-            share = n_sample / self.n_rows
-            strength = getattr(learned, name) * share**self.recipe.strength_falls
-            self.recipe = replace(self.recipe, **{name: strength})
-            changes[name] = strength
-        own = changes.keys() & set(learned.names())
-        return replace(learned, **{name: changes[name] for name in own})
 
     def next_round(self, passes: int) -> Round:
         """Return what parts are to learn from next."""
@@ -240,6 +240,10 @@ class _Course:
     def take(self, learned: Learned) -> None:
         """Take what the parts have learned in a round."""
         watch, number = self.watch, len(self.watch.objectives) + 1
+        if not learned.n_rows:
+            raise RuntimeError(
+                f"None of {self.n_rows} rows could be reached in round {number}."
+            )
         if learned.n_rows < self.n_reached:
             warn(
                 f"Round {number} left out {self.n_rows - learned.n_rows} of {self.n_rows} rows: "
