@@ -398,5 +398,8 @@ def test_the_result_is_a_plain_classifier():
     scores = np.einsum("nkd,nd->nk", coef, NEW) + intercept
     np.testing.assert_allclose(scores, found.decision_function(NEW), atol=1e-9)
     before = found.t_
+    assert found.t_ == pytest.approx(
+        3 * 2 * 0.95 * N / 3, rel=0.01
+    )  # of one part, held-out rows aside
     found.partial_fit(X[:50], Y[:50])
     assert found.t_ == before + 50
