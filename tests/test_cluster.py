@@ -62,9 +62,9 @@ def fit(model, parts, **parameters):
     return loclin.cluster.fit(model, parts, **given)
 
 
-def view_of(parts, sample_rows=300, model=FAST):
-    counts = in_turn(count, Counts.merge, parts, model)
-    return plan.view_of(model, counts, sample_rows)
+def planned(parts, sample_rows=300):
+    counts = in_turn(count, Counts.merge, parts, FAST)
+    return counts, *plan.planned(FAST, counts, sample_rows)
 
 
 def error(model):
@@ -77,11 +77,13 @@ def error(model):
 def test_parts_are_counted():
     weights = np.random.default_rng(0).integers(0, 3, N).astype(float)
     parts = in_parts(X, Y, weights)
-    counts = in_turn(count, Counts.merge, parts, FAST)
-    view = plan.view_of(FAST, counts, 300)
+    counts, view, _ = planned(parts)
     for number, (_, y, own) in enumerate(parts):
-        expected = [np.count_nonzero((y == c) & (own > 0)) for c in range(3)]
-        np.testing.assert_array_equal(view.n_rows[number], expected)
+        of_part = counts.part == number
+        for label in range(3):
+            here = of_part & (counts.label == label)
+            assert counts.n_rows[here] == np.count_nonzero((y == label) & (own > 0))
+            assert counts.weight[here] == own[y == label].sum()
     np.testing.assert_allclose(view.by_class, 1 / weights[weights > 0].mean())
     assert list(counts.kinds) == [(4, None, False)]
 
@@ -100,12 +102,12 @@ def test_of_each_class_a_share_is_drawn_to_a_row(share):
 def test_a_part_draws_rows_to_begin_with_and_rows_to_hold_out_and_learns_the_others():
     """Also where its rows come in blocks; and none is of two kinds."""
     parts = in_parts(X, Y)
-    view = view_of(parts)
+    _, view, drawing = planned(parts)
+    n_watched = 0
     for number, (of_part, labels) in enumerate(parts):
         blocks = [(of_part[:100], labels[:100]), (of_part[100:], labels[100:])]
-        sample = draw(number, blocks, view)
-        for rows, numbers in zip(sample, (view.n_start, view.n_watched), strict=True):
-            np.testing.assert_array_equal(np.bincount(rows.y, minlength=3), numbers[number])
+        sample = draw(number, blocks, drawing)
+        np.testing.assert_array_equal(np.bincount(sample.start.y), drawing.n_start[number])
         stream = Recording()
         learned = learn(number, blocks, round_of(view, stream, passes=2))
         first, again = map(rows_of, np.split(np.concatenate(stream.seen), 2))
@@ -113,6 +115,8 @@ def test_a_part_draws_rows_to_begin_with_and_rows_to_hold_out_and_learns_the_oth
         assert first == again == rows_of(of_part) - held_out
         assert learned.n_rows == len(first)
         assert begun < first
+        n_watched += len(held_out)
+    assert n_watched == pytest.approx(0.05 * N, rel=0.3)
 
 
 class Recording:
@@ -140,7 +144,7 @@ def round_of(view, stream, **changes):
 
 def test_large_parts_draw_so_many_rows_of_a_pass_anew():
     parts = in_parts(X, Y)
-    view = view_of(parts)
+    _, view, _ = planned(parts)
     stream = Recording()
     learned = learn(0, [parts[0]], round_of(view, stream, passes=3, most_rows=100))
     passes = [rows_of(rows) for rows in stream.seen]
@@ -178,9 +182,9 @@ def test_linear_models_go_on_by_nesterovs_rule():
     stream = Fixed(at, 0.0)
     for target in (3.0, 2.0, 5.0):
         learned = 0.5 * (at + target)
-        v = 0.9 * v + (learned - at)
-        at = at + 0.7 * (learned - at + 0.9 * v)
-        now = Fixed(0.5 * (stream.state()[0].value[0] + target), target)
+        v = 0.5 * v + (learned - at)
+        at = learned + 0.5 * v
+        now = Fixed(learned, target)
         stream = training._hastened(stream, now, velocity)
         assert stream.state()[0].value == pytest.approx(at)
         assert stream.state()[1].value == target
@@ -194,7 +198,7 @@ def test_parts_learn_what_one_machine_does(name):
     model = MODELS[name]
     alone = clone(model).fit(X, Y)
     found = fit(model, in_parts(X, Y), rounds=60, sample_rows=2000)
-    assert error(found) < 1.3 * error(alone) + 0.01
+    assert error(found) < 1.3 * error(alone) + 0.02
     assert error(alone) < 0.4, "it has learned nothing: one class has half of the rows"
     name_of_strength = "beta_" if name == "ussvm" else "alpha_"
     strengths = [getattr(one, name_of_strength) for one in (found, alone)]
@@ -339,7 +343,7 @@ def test_rows_that_are_lost_are_counted_and_the_fit_goes_on():
         return in_turn(of_part, merge, parts[: 2 if n_calls > 4 else 3], state)
 
     parts = in_parts(X, Y)
-    lost = learn(2, [parts[2]], round_of(view_of(parts, 600), Recording())).n_rows
+    lost = learn(2, [parts[2]], round_of(planned(parts, 600)[1], Recording())).n_rows
     with pytest.warns(
         loclin.cluster.RowsLeftOutWarning, match=f"Round 3 left out {lost} of"
     ) as said:
@@ -365,7 +369,7 @@ def test_early_stopping_watches_rows_held_out(capsys):
     found = fit(model, in_parts(X, Y), rounds=40)
     assert len(found.validation_scores_) == found.n_iter_ < 40
     best = max(found.validation_scores_[:-2])
-    assert max(found.validation_scores_[-2:]) < best + model.tol
+    assert max(found.validation_scores_[-2:]) < best + model.tol / 10
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == found.n_iter_  # none of the fit to the sample
     assert printed[0].startswith("ML3Classifier: iteration 1/40")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
 from math import ceil
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from loclin.engine.data import Floats, Rows, is_sparse, stacked
+from loclin.engine.data import Floats, Labels, Rows, is_sparse, stacked
 from loclin.engine.merging import merged
 from loclin.engine.procedure import StreamProcedure
 from loclin.engine.threads import threads_for
@@ -155,7 +156,7 @@ def count(number: int, blocks: Any, estimator: Any) -> Counts:
 
 @dataclass(frozen=True)
 class View:
-    """How all parts see their rows, and what they do with them.
+    """How all parts see their rows.
 
     Parameters
     ----------
@@ -164,10 +165,10 @@ class View:
     classes : ndarray of shape (c,)
     by_class : ndarray of shape (c,)
         What weights are multiplied by, so that their mean over all rows is 1.
+    held_out : ndarray of shape (c,)
+        Share of the rows of a class that are held out: 0, or the same for all others.
     dtype : dtype
         Of the features.
-    n_rows, n_start, n_watched : ndarray of shape (n_parts, c)
-        Rows in all, those of the sample that models begin with, and those held out.
     seed : int
         Of all that is drawn.
     """
@@ -175,44 +176,34 @@ class View:
     reader: Any
     classes: NDArray[Any]
     by_class: Floats
+    held_out: Floats
     dtype: Any
-    n_rows: NDArray[np.integer]
-    n_start: NDArray[np.integer]
-    n_watched: NDArray[np.integer]
     seed: int
-
-    def rows(self, number: int, blocks: Any) -> list[Rows]:
-        """Return the rows of a part, block by block: labels 0 .. c - 1, weighed."""
-        found = []
-        for _, (X, y, weights, _) in read(self.reader, number, blocks, reset=False):
-            labels = in_classes(y, self.classes).astype(np.int32)
-            weights = (weights * self.by_class[labels]).astype(self.dtype)
-            rows = Rows(X.astype(self.dtype, copy=False), labels, weights)
-            found.append(of_positive_weight(*rows[:3]))
-        return found
-
-    def rank(self, number: int, rows: list[Rows]) -> NDArray[np.intp]:
-        """Return the places of a part's rows in a random order of those of their class."""
-        y = np.concatenate([np.empty(0, np.int32), *(one.y for one in rows)])
-        order = np.random.default_rng([self.seed, number]).permutation(len(y))
-        by_class = order[np.argsort(y[order], kind="stable")]
-        counts = np.bincount(y, minlength=len(self.classes))
-        ranks = np.empty(len(y), np.intp)
-        ranks[by_class] = np.arange(len(y)) - np.repeat(
-            np.cumsum(counts) - counts, counts
-        )
-        return ranks
 
     def split(
         self, number: int, blocks: Any
-    ) -> Iterator[tuple[Rows, NDArray[np.bool_], NDArray[np.bool_]]]:
-        """Yield the rows of each block, which are held out, and which models begin with."""
-        rows = self.rows(number, blocks)
-        ranks = self.rank(number, rows)
-        for one, end in zip(rows, np.cumsum([len(one.y) for one in rows]), strict=True):
-            rank, n_watched = ranks[end - len(one.y) : end], self.n_watched[number, one.y]
-            starts = rank < n_watched + self.n_start[number, one.y]
-            yield one, rank < n_watched, starts & (rank >= n_watched)
+    ) -> Iterator[tuple[Rows, NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield the rows of each block as they are given, and the places of those that are
+        learned and of those held out: the same in each call.
+
+        Only the labels of rows that may be held out are looked at: this is done in every
+        round, for all rows.
+        """
+        rng = np.random.default_rng([self.seed, number])
+        for _, rows in read(self.reader, number, blocks, reset=False):
+            drawn = rng.random(len(rows.y))
+            watched = drawn < self.held_out.max()
+            places = np.flatnonzero(watched)
+            labels = in_classes(rows.y[places], self.classes)
+            watched[places] = drawn[places] < self.held_out[labels]
+            yield rows, np.flatnonzero(~watched), np.flatnonzero(watched)
+
+    def some(self, rows: Rows, places: NDArray[np.intp]) -> Rows:
+        """Return some rows of a block: labels 0 .. c - 1, weighed."""
+        labels = in_classes(rows.y[places], self.classes).astype(np.int32)
+        weights = rows.weights[places] * self.by_class[labels]
+        X = rows.X[places].astype(self.dtype, copy=False)
+        return Rows(X, labels, weights.astype(self.dtype))
 
 
 class Sample(NamedTuple):
@@ -236,16 +227,50 @@ def _joined(parts: Any) -> Rows | None:
     return Rows(X, *(np.concatenate([one[k] for one in found]) for k in (1, 2)))
 
 
-def draw(number: int, blocks: Any, view: View) -> Sample:
+@dataclass(frozen=True)
+class Drawing:
+    """What parts are to draw.
+
+    Parameters
+    ----------
+    view : View
+    n_start : ndarray of shape (n_parts, c)
+        Rows of each class to begin with, if there are so many that are not held out.
+    """
+
+    view: View
+    n_start: NDArray[np.integer]
+
+
+def draw(number: int, blocks: Any, state: Drawing) -> Sample:
     """Return the rows that a part adds to the sample."""
-    drawn = [
-        [
-            Rows(rows.X[some], rows.y[some], rows.weights[some])
-            for some in (start, watched)
-        ]
-        for rows, watched, start in view.split(number, blocks)
+    view, rng = state.view, np.random.default_rng([state.view.seed, number])
+    split = list(view.split(number, blocks))
+    if not split:
+        return Sample()
+    labels = [in_classes(rows.y[learned], view.classes) for rows, learned, _ in split]
+    starts = at_random(np.concatenate(labels), state.n_start[number], rng)
+    ends = np.cumsum([len(one) for one in labels])
+    samples = [
+        Sample(view.some(rows, learned[chosen]), view.some(rows, watched))
+        for (rows, learned, watched), chosen in zip(
+            split, np.split(starts, ends[:-1]), strict=True
+        )
     ]
-    return Sample(*map(_joined, zip(*drawn, strict=True))) if drawn else Sample()
+    return reduce(Sample.merge, samples)
+
+
+def at_random(
+    labels: Labels, numbers: NDArray[np.integer], rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Tell which rows are drawn, so many of each class, or all."""
+    order = rng.permutation(len(labels))
+    by_class = order[np.argsort(labels[order], kind="stable")]
+    counts = np.bincount(labels, minlength=len(numbers))
+    ranks = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
+    drawn = np.zeros(len(labels), np.bool_)
+    drawn[by_class] = ranks < np.repeat(numbers, counts)
+    return drawn
 
 
 @dataclass(frozen=True)
@@ -305,23 +330,22 @@ class Learned(NamedTuple):
 
 def learn(number: int, blocks: Any, state: Round) -> Learned:
     """Return what a part learns in a round, from where the round before has left all."""
-    rng = np.random.default_rng([state.view.seed, number, state.number])
-    split = state.view.split(number, blocks)
-    rows = [(one, np.flatnonzero(~watched)) for one, watched, _ in split]
-    n_rows = sum(len(places) for _, places in rows)
+    view, rng = state.view, np.random.default_rng([state.view.seed, number, state.number])
+    split = [(rows, places) for rows, places, _ in view.split(number, blocks)]
+    n_rows = sum(len(places) for _, places in split)
     if not n_rows:
         return Learned(state.stream, 0, 0.0)
     stream = deepcopy(state.stream)
     share = min(1.0, (state.most_rows or n_rows) / n_rows)
-    passes = (rng.permutation(len(rows)) for _ in range(state.passes))
+    passes = (rng.permutation(len(split)) for _ in range(state.passes))
     total, passed = 0.0, 0
     with threads_for(0.0), np.errstate(all="ignore"):
         for k in chain.from_iterable(passes):
-            (X, y, weights, _), places = rows[k]
-            places = rng.permutation(places)[: ceil(share * len(places))]
-            for chunk in gen_batches(len(places), _CHUNK):
-                some = places[chunk]
-                seen = state.features.of_rows(Rows(X[some], y[some], weights[some]))
+            rows, places = split[k]
+            n_drawn = ceil(share * len(places))
+            places = places[rng.choice(len(places), n_drawn, replace=False)]
+            for chunk in gen_batches(n_drawn, _CHUNK):
+                seen = state.features.of_rows(view.some(rows, places[chunk]))
                 objective = stream.learn(seen, state.alpha, state.batch_size)
-                total, passed = total + len(some) * objective, passed + len(some)
+                total, passed = total + len(seen.y) * objective, passed + len(seen.y)
     return Learned(stream, n_rows, n_rows * total / passed)

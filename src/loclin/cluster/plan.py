@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from loclin.cluster.parts import Counts, Kind, View
+from loclin.cluster.parts import Counts, Drawing, Kind, View
 from loclin.engine.data import Floats
 from loclin.fitting.targets import check_one_type, class_weights
 
@@ -16,8 +16,8 @@ _LEAST = 10  # rows of a class in the sample, if there are so many
 _HELD_OUT, _MOST_HELD_OUT = 0.05, 5000  # this part of the rows tells the temperature
 
 
-def view_of(estimator: Any, counts: Counts, sample_rows: int) -> View:
-    """Return how parts are to see their rows, which of them begin, and which are held out.
+def planned(estimator: Any, counts: Counts, sample_rows: int) -> tuple[View, Drawing]:
+    """Return how parts are to see their rows, and what they are to draw.
 
     Raises
     ------
@@ -37,18 +37,27 @@ def view_of(estimator: Any, counts: Counts, sample_rows: int) -> View:
     of_class, n = n_rows.sum(axis=0), n_rows.sum()
     by_class = _weights_of(estimator.class_weight, classes, of_class)
     by_class *= n / (by_class[labels] @ counts.weight)
-    rng = np.random.default_rng(estimator._seed())
     held_out = min(_HELD_OUT, _MOST_HELD_OUT / n)
-    n_watched = _drawn(n_rows, np.where(held_out * of_class < 1, 0.0, held_out), rng)
-    n_left = n_rows - n_watched
-    share = np.maximum(sample_rows / n, _LEAST / n_left.sum(axis=0))
-    n_start = _drawn(n_left, share, rng)
+    rng = np.random.default_rng(estimator._seed())
+    view = View(
+        reader=_reader_of(estimator, kind),
+        classes=classes,
+        by_class=by_class,
+        held_out=np.where(of_class * held_out < 1, 0.0, held_out),
+        dtype=np.result_type(*counts.dtypes),
+        seed=int(rng.integers(2**31)),
+    )
+    share = np.maximum(sample_rows / n, _LEAST / of_class)
+    return view, Drawing(view, _drawn(n_rows, share, rng))
+
+
+def _reader_of(estimator: Any, kind: Kind) -> Any:
+    """Return a classifier that reads rows of one kind."""
     reader = clone(estimator)
     reader.n_features_in_ = kind.n_features
     if kind.names is not None:
         reader.feature_names_in_ = np.array(kind.names, object)
-    seed, dtype = int(rng.integers(2**31)), np.result_type(*counts.dtypes)
-    return View(reader, classes, by_class, dtype, n_rows, n_start, n_watched, seed)
+    return reader
 
 
 def _kind_of(kinds: dict[Kind, str]) -> Kind:
