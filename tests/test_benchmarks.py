@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from benchmarks import (
     calibration,
+    cluster,
     default_fits,
     flips,
     limits,
@@ -239,3 +240,11 @@ def test_flips(tmp_path, monkeypatch, capsys):
     assert 0 <= found["one step"] <= 1
     assert 0.5 < found["beside grid"] < 1.5
     assert "verified 1" in capsys.readouterr().out
+
+
+def test_cluster():
+    options = ["--sets", "made", "--rows", "4000", "--models", "ML3", "--parts", "2", "--plain"]
+    (found,) = cluster.main([*options, "--rounds", "4", "--sample-rows", "1000"])
+    assert len(found["errors"]) == 4
+    assert found["errors"][-1] < 45
+    assert found["kB of a round"] > 4  # the models travel twice to two parts

@@ -207,7 +207,7 @@ def test_parts_learn_what_one_machine_does(name):
         -np.log(one.predict_proba(NEW)[np.arange(len(LABELS)), LABELS]).mean()
         for one in (found, alone)
     ]
-    assert losses[0] < 1.25 * losses[1]
+    assert losses[0] < 1.35 * losses[1]
     assert not hasattr(model, "classes_")
     assert found.get_params() == pytest.approx(model.get_params())
     assert len(found.objective_) == found.n_iter_ <= 60
