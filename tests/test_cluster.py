@@ -142,6 +142,18 @@ def round_of(view, stream, **changes):
     return replace(Round(0, view, features, stream, None, 16, 1, None), **changes)
 
 
+def test_blocks_may_be_held_out_whole():
+    names = np.array(["low", "middle", "high"])[Y]
+    blocks = [(X[k : k + 1], names[k : k + 1]) for k in range(200)]
+
+    def in_one(of_part, merge, parts, state):
+        return of_part(0, parts, state)
+
+    found = fit(FAST, blocks, executor=in_one, rounds=20)
+    assert np.mean(found.predict(X) != names) < 0.4
+    assert found.t_ == pytest.approx(20 * 2 * 0.95 * 200, rel=0.03)
+
+
 def test_large_parts_draw_so_many_rows_of_a_pass_anew():
     parts = in_parts(X, Y)
     _, view, _ = planned(parts)

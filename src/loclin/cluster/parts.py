@@ -331,7 +331,8 @@ class Learned(NamedTuple):
 def learn(number: int, blocks: Any, state: Round) -> Learned:
     """Return what a part learns in a round, from where the round before has left all."""
     view, rng = state.view, np.random.default_rng([state.view.seed, number, state.number])
-    split = [(rows, places) for rows, places, _ in view.split(number, blocks)]
+    of_blocks = view.split(number, blocks)
+    split = [(rows, places) for rows, places, _ in of_blocks if len(places)]
     n_rows = sum(len(places) for _, places in split)
     if not n_rows:
         return Learned(state.stream, 0, 0.0)
