@@ -35,8 +35,9 @@ FLOORS = [
     ["ensemble", "_warmup"],
     [""],  # loclin/__init__.py
     ["datasets", "io", "tables"],
-    ["callbacks", "inspection", "onnx"],  # checkpoints, explanations, graphs for other programs
-    ["cli"],
+    # checkpoints, explanations, graphs for other programs, and fits to rows in parts
+    ["callbacks", "inspection", "onnx", "cluster"],
+    ["cli", "dask"],
 ]
 FLOOR = {name: number for number, floor in enumerate(FLOORS) for name in floor}
 

@@ -15,6 +15,7 @@ from sklearn.datasets import load_breast_cancer
 
 from benchmarks import (
     calibration,
+    cluster,
     default_fits,
     explanations,
     flips,
@@ -286,3 +287,11 @@ def test_onnx_speed(tmp_path):
     for told in results.values():
         assert told.pop("labels differ") == 0
         assert min(told.values()) > 0
+
+
+def test_cluster():
+    options = ["--sets", "made", "--rows", "4000", "--models", "ML3", "--parts", "2", "--plain"]
+    (found,) = cluster.main([*options, "--rounds", "4", "--sample-rows", "1000"])
+    assert len(found["errors"]) == 4
+    assert found["errors"][-1] < 45
+    assert found["kB of a round"] > 4  # the models travel twice to two parts

@@ -50,6 +50,15 @@ def test_the_examples_of_a_page_run(page, capsys):
     assert "False" not in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore:Sending large graph:UserWarning")
+def test_the_examples_of_the_page_of_clusters_run(capsys):
+    pytest.importorskip("dask.array", reason="needs the extra [dask]")
+    names = {}
+    for example in examples("docs/cluster.md"):
+        exec(example, names)
+    assert capsys.readouterr().out == "True\n" * 4
+
+
 def sentences(text):
     """Sentences of a page in prose: without code, tables, headings and addresses."""
     text = re.sub(r"```.*?```|:::.*?:::|<!--.*?-->", "\n\n", text, flags=re.S)

@@ -14,7 +14,9 @@ class Bare:
         self.finder = finder
 
     def find_spec(self, name, *where):
-        extras = "typer", "rich", "pandas", "duckdb", "pyarrow", "matplotlib", "jinja2", "skl2onnx"
+        extras = (
+            "typer", "rich", "pandas", "duckdb", "pyarrow", "matplotlib", "jinja2", "skl2onnx", "dask",
+        )  # fmt: skip
         return None if name in extras else self.finder.find_spec(name, *where)
 
 
@@ -35,6 +37,7 @@ for needs_an_extra in (
     display.frame,
     lambda: inspection.explanation_page(display, title=""),
     lambda: loclin.onnx,
+    lambda: loclin.dask,
 ):
     try:
         needs_an_extra()
@@ -62,6 +65,7 @@ def test_pictures_frames_pages_and_graphs_name_their_extras(bare):
         'This needs pandas: pip install "loclin[tables]"',
         'This needs jinja2: pip install "loclin[html]"',
         'This needs skl2onnx: pip install "loclin[onnx]"',
+        'loclin.dask needs Dask: pip install "loclin[dask]"',
     ]
 
 

@@ -79,6 +79,26 @@ def test_parts_are_the_weighted_means_and_counts_add_up(begun):
             np.testing.assert_array_equal(part.value, as_it_was.value)
 
 
+def test_counts_that_do_not_add_up_are_means_and_pairs_merge_as_all_at_once(begun):
+    """So parts of a cluster may be merged two by two, and steps go on as in each of them."""
+    _, model, X, y = begun
+    ends = 100, 300, 700
+    streams = [learned(model._stream, model, X[:end], y[:end]) for end in ends]
+    weights = [1.0, 2.0, 5.0]
+    whole = merged(streams, weights, adds_up=False)
+    first = merged(streams[:2], weights[:2], adds_up=False)
+    in_pairs = merged([first, streams[2]], [3.0, 5.0], adds_up=False)
+    assert whole.n_seen == round(np.average([one.n_seen for one in streams], weights=weights))
+    assert abs(in_pairs.n_seen - whole.n_seen) <= 1  # of whole numbers twice
+    for part, other, *parts in zip(
+        whole.state(), in_pairs.state(), *(one.state() for one in streams), strict=True
+    ):
+        np.testing.assert_allclose(other.value, part.value, rtol=1e-9, atol=1e-12)
+        if part.name not in ("u", "v"):
+            expected = np.average([one.value for one in parts], axis=0, weights=weights)
+            np.testing.assert_allclose(part.value, expected, rtol=1e-9, atol=1e-12)
+
+
 def test_one_stream_merged_is_itself(begun):
     _, model, X, y = begun
     one = learned(model._stream, model, X, y)

@@ -8,7 +8,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
 # What `dev` adds, contributors have newest.
-TESTED = ["cli", "plot", "html", "tables", "onnx", "docs", "test"]
+TESTED = ["cli", "dask", "plot", "html", "tables", "onnx", "docs", "test"]
 
 
 def promised():

@@ -9,12 +9,18 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from loclin.engine.procedure import Part, StreamProcedure
+from loclin.engine.procedure import Part, StreamProcedure, summed
 
 S = TypeVar("S", bound=StreamProcedure)
 
 
-def merged(streams: Sequence[S], weights: ArrayLike, since: S | None = None) -> S:
+def merged(
+    streams: Sequence[S],
+    weights: ArrayLike,
+    since: S | None = None,
+    *,
+    adds_up: bool = True,
+) -> S:
     """Return the stream whose parts are the weighted means of those of others.
 
     Parameters
@@ -27,6 +33,11 @@ def merged(streams: Sequence[S], weights: ArrayLike, since: S | None = None) -> 
     since : StreamProcedure or None, default=None
         The stream that they are copies of: what it had counted, counts once. None: of no
         rows.
+    adds_up : bool, default=True
+        Whether counts, and sums over the rows, add up, as of one stream that has learned
+        all these rows. False: they are means too, so that steps and averages go on as in
+        each of the streams. In rounds over the same rows this is better: steps that fall
+        as if all rows had been learned fall too early.
 
     Returns
     -------
@@ -62,15 +73,16 @@ def merged(streams: Sequence[S], weights: ArrayLike, since: S | None = None) -> 
     states = [one.state() for one in streams]
     whole = deepcopy(streams[0])
     begun = since.state() if since is not None else [None] * len(states[0])
+    counted = np.ones(len(streams)) if adds_up else shares
     for part, before, *parts in zip(whole.state(), begun, *states, strict=True):
         if part.adds_up:
             start: Any = 0 if before is None else before.value
-            part.value[...] = start + sum(one.value - start for one in parts)
+            part.value[...] = summed([one.value for one in parts], counted, start)
         else:
             part.value[...] = _mean([one.value for one in parts], shares)
             if part.mean is not None:
                 part.mean[...] = _mean([_mean_of(one) for one in parts], shares)
-    whole.count_in(streams, since)
+    whole.count_in(streams, since, counted)
     return whole
 
 

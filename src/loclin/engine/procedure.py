@@ -179,6 +179,15 @@ class Descent(Procedure):
         """Go on with so much of the L2 strength; False where what it wraps cannot."""
 
 
+def summed(values: Sequence[Any], shares: Floats, begun: Any = 0) -> Any:
+    """Return what values have in common at the beginning, and what each adds, times its
+    share; of whole numbers a whole one.
+    """
+    pairs = zip(values, shares, strict=True)
+    total = begun + sum(share * (value - begun) for value, share in pairs)
+    return round(total) if isinstance(values[0], int) else total
+
+
 class StreamProcedure(Learning):
     """A procedure over rows that come once."""
 
@@ -190,15 +199,17 @@ class StreamProcedure(Learning):
     def state(self) -> tuple[Part, ...]:
         """Return all arrays that it learns, in an order that its copies share."""
 
-    def count_in(self, others: Sequence[Any], since: Any) -> None:
+    def count_in(self, others: Sequence[Any], since: Any, shares: Floats) -> None:
         """Be the stream of the others together, once all parts are their means.
 
-        Counts are what each has counted since they began as one, and what that had
-        counted.
+        Counts are what each has counted since they began as one, times its share, and
+        what that had counted.
         """
         for name in self.counts:
             begun = 0 if since is None else getattr(since, name)
-            setattr(self, name, begun + sum(getattr(one, name) - begun for one in others))
+            setattr(
+                self, name, summed([getattr(one, name) for one in others], shares, begun)
+            )
 
     @abstractmethod
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:

@@ -190,6 +190,8 @@ class Recipe(Known, ABC):
 
     # The parameter that "auto" leaves to held-out rows.
     strength_name: ClassVar[str] = "alpha"
+    # The rule's strength falls as this power of the rows.
+    strength_falls: ClassVar[float] = 1.0
     # The strength by the rule for alpha, in units of that of most models.
     alpha_unit: ClassVar[float] = 1.0
     end_of_rounds: ClassVar[EndOfRounds] = EndOfRounds()

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from loclin.engine.data import Rows
+from loclin.engine.data import Floats, Rows
 from loclin.engine.procedure import (
     Change,
     Descent,
@@ -76,11 +76,11 @@ class Wrapped(Descent, StreamProcedure):
         parts: tuple[Part, ...] = self.inner.state()
         return parts
 
-    def count_in(self, others: Sequence[Any], since: Any) -> None:
+    def count_in(self, others: Sequence[Any], since: Any, shares: Floats) -> None:
         """Let the counts be those of the others together."""
-        super().count_in(others, since)
+        super().count_in(others, since, shares)
         begun = None if since is None else since.inner
-        self.inner.count_in([one.inner for one in others], begun)
+        self.inner.count_in([one.inner for one in others], begun, shares)
 
     def result(self, *, final: bool = False) -> FittedModel:
         """Return the model as it stands."""

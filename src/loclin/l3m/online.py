@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from loclin.engine.data import Rows, mean_squared_norm
+from loclin.engine.data import Floats, Rows, mean_squared_norm
 from loclin.engine.jit import kept_for
-from loclin.engine.procedure import Part, Procedure, StreamProcedure
+from loclin.engine.procedure import Part, Procedure, StreamProcedure, summed
 from loclin.engine.rows import as_models, compiled_form, weights_for
 from loclin.engine.schedule import auto_alpha
 from loclin.engine.shapes import Shape, Size
@@ -269,23 +269,23 @@ class OnlineStream(StreamProcedure):
             for name, array in run.functions._asdict().items()
         )
 
-    def count_in(self, others: Sequence[Self], since: Self | None) -> None:
+    def count_in(
+        self, others: Sequence[Self], since: Self | None, shares: Floats
+    ) -> None:
         """Let the counts be those of the others together; errors are the mean of theirs."""
-        super().count_in(others, since)
+        super().count_in(others, since, shares)
         begun = Sums() if since is None else since.sums
-        self._keep(Sums(*(
-            before + sum(own - before for own in of_all)
-            for before, of_all in zip(begun, zip(*(one.sums for one in others), strict=True),
-                                      strict=True)
-        )))  # fmt: skip
+        of_sums = zip(*(one.sums for one in others), strict=True)
+        pairs = zip(of_sums, begun, strict=True)
+        self._keep(Sums(*(summed(own, shares, before) for own, before in pairs)))
         for k, run in enumerate(self.online.runs):
             of_run = [one.online.runs[k].progress for one in others]
             start = Progress() if since is None else since.online.runs[k].progress
             weights = [one.weight - start.weight for one in of_run]
             run.progress = Progress(
-                t=start.t + sum(one.t - start.t for one in of_run),
+                t=summed([one.t for one in of_run], shares, start.t),
                 error=float(np.average([one.error for one in of_run], weights=weights)),
-                weight=start.weight + sum(weights),
+                weight=summed([one.weight for one in of_run], shares, start.weight),
             )
 
     def learn(self, rows: Rows, alpha: float | None, batch_size: int) -> float:

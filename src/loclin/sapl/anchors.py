@@ -289,12 +289,12 @@ class ByScorer(Descent, StreamProcedure):
         """Return the arrays of all parts, one after the other."""
         return tuple(array for part in self.parts for array in part.state())
 
-    def count_in(self, others: Sequence[Any], since: Any) -> None:
+    def count_in(self, others: Sequence[Any], since: Any, shares: Floats) -> None:
         """Let the counts be those of the others together."""
-        super().count_in(others, since)
+        super().count_in(others, since, shares)
         for k, part in enumerate(self.parts):
             begun = None if since is None else since.parts[k]
-            part.count_in([one.parts[k] for one in others], begun)
+            part.count_in([one.parts[k] for one in others], begun, shares)
 
     def remap(self, change: Change) -> None:
         """Go on in other units of the features."""

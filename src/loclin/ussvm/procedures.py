@@ -274,9 +274,11 @@ class DescentStream(StreamProcedure):
             Part("squares of atoms", squares.atoms, adds_up=True),
         )
 
-    def count_in(self, others: Sequence[Self], since: Self | None) -> None:
+    def count_in(
+        self, others: Sequence[Self], since: Self | None, shares: Floats
+    ) -> None:
         """Be the stream of the others together: of u and v one is zero again."""
-        super().count_in(others, since)
+        super().count_in(others, since, shares)
         codes = self.descent.codes
         self.descent.u, self.descent.v = np.maximum(codes, 0), np.maximum(-codes, 0)
 

@@ -44,6 +44,7 @@ class USSVMRecipe(Recipe):
     block_iter: int
 
     strength_name = "beta"
+    strength_falls = 0.5
 
     def check(self) -> None:
         """Raise where a parameter is not valid."""
