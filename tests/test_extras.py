@@ -15,7 +15,8 @@ class Bare:
 
     def find_spec(self, name, *where):
         extras = (
-            "typer", "rich", "pandas", "duckdb", "pyarrow", "matplotlib", "jinja2", "skl2onnx", "dask",
+            "typer", "rich", "pandas", "duckdb", "pyarrow", "matplotlib", "jinja2", "skl2onnx",
+            "dask",
         )  # fmt: skip
         return None if name in extras else self.finder.find_spec(name, *where)
 
