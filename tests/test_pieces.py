@@ -290,7 +290,7 @@ def test_points_of_another_width_are_refused_by_name(wide):
 
 
 def test_too_many_numbers_are_not_looked_at(monkeypatch):
-    monkeypatch.setattr("loclin.fitting.pieces._MOST_NUMBERS", 100)
+    monkeypatch.setattr("loclin.fitting.pieces._MOST_BYTES", 800)
     monkeypatch.setattr("loclin.fitting.pieces.pieces_of", None)
     assert loclin.ML3Classifier(1, random_state=0).fit(X, Y).pieces_ is None
 

@@ -30,7 +30,7 @@ _KNOT_ROWS = 20_000  # so many rows, at most, tell where knots are
 _ULPS = 16
 # "auto" tries no more features: pixels and embeddings gain little, and would cost much.
 _MOST_FEATURES = 128
-_MOST_NUMBERS = 2**25  # "auto" looks at no larger rows with their pieces
+_MOST_BYTES = 2**31  # "auto" takes no more memory for rows with their pieces
 
 
 def pieces_of(rows: Rows, n_pieces: int) -> Pieces | None:
@@ -144,7 +144,7 @@ def chosen_features(recipe: Recipe, rows: Rows) -> FeatureMap:
         candidate = pieces_of(rows, int(recipe.pieces or 0))
         return plain if candidate is None else _with(rows, candidate, plain)
     parts = [] if rows.y.ndim == 2 else list(splits(rows.y, recipe.seed))
-    if not parts or rows.X.size * (1 + N_PIECES) > _MOST_NUMBERS:
+    if not parts or rows.X.nbytes * (1 + N_PIECES) > _MOST_BYTES:
         return plain
     candidate = pieces_of(rows, N_PIECES)
     if candidate is None:
