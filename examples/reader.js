@@ -120,9 +120,37 @@ function linear(term, row) {
   });
 }
 
+// What has to be there: of a description, of a term, and of each word.
+const KEYS = ['terms', 'classes', 'n_features', 'multilabel', 'temperature', 'smoothing'];
+const PARTS = { Term: ['coder', 'coef', 'intercept', 'bias', 'root', 'factor', 'centre', 'scale', 'columns', 'pieces'],
+  Pieces: ['feature', 'low', 'high'], ConstantCode: ['codes'], LinearGates: ['coef', 'intercept', 'into'],
+  NearestAnchors: ['anchors', 'n_neighbors', 'by', 'parameter'], TreePath: ['coef', 'intercept'],
+  Leaves: ['roots', 'feature', 'threshold', 'children'], Pooling: ['q'], TangentCodes: ['weights', 'anchors', 'tangents', 'scale'],
+  CodesByScorer: ['parts'] };
+
+function refuseLacking(parts, of, what) {
+  const lacks = parts.filter((part) => !Object.hasOwn(of, part));
+  if (lacks.length) throw new Error(`${what} lacks ${lacks.join(', ')}`);
+}
+
+function checkWords(v) {
+  if (v === null || typeof v !== 'object') return;
+  if ('word' in v && !Object.hasOwn(PARTS, v.word)) throw new Error(`unknown word ${v.word}`);
+  if ('word' in v) refuseLacking(PARTS[v.word], v, v.word);
+  Object.values(v).forEach(checkWords);
+}
+
+function check(description, rows) {
+  if (description.format !== 1) throw new Error('unknown format');
+  refuseLacking(KEYS, description, 'the description');
+  checkWords(description.terms);
+  const d = description.n_features, isRow = (row) => Array.isArray(row) && row.length === d && row.every(Number.isFinite);
+  if (!Array.isArray(rows) || !rows.every(isRow)) throw new Error(`give a list of rows, each of ${d} finite numbers`);
+}
+
 // All terms together: for each row, one list for each decision.
 function combined(description, rows, say) {
-  if (description.format !== 1) throw new Error('unknown format');
+  check(description, rows);
   const terms = read(description.terms), two = description.classes.length === 2 && !description.multilabel;
   const of = (term, f) => (two && f.length === 2 ? [f[1].map((v, i) => v - f[0][i])] : f).map((a) => a.map((v) => v * term.factor));
   const add = (a, b) => a.map((parts, y) => parts.map((v, i) => v + b[y][i]));

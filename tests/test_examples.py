@@ -97,11 +97,12 @@ def test_the_page_of_digits_says_what_python_says(monkeypatch, capsys, tmp_path)
     const local = reader.localModel(description, rows);
     console.log(JSON.stringify([reader.predict(description, rows),
       rows.map((row, k) => digits.reasons(scores[k], local[k], row, reference)),
-      drawings.map(digits.imageOf)])); }}
+      drawings.map(digits.imageOf), digits.strokesOf("Infinity,3;1e400,1;5,x")])); }}
     """
     code = "\n".join([*scripts[:2], asked])
     run = subprocess.run(["node", "-e", code], capture_output=True, check=True, text=True)
-    labels, reasons, drawn = json.loads(run.stdout)
+    labels, reasons, drawn, nothing = json.loads(run.stdout)
+    assert nothing == []
     np.testing.assert_array_equal(labels, model.predict(X))
 
     scores = model.decision_function(X)

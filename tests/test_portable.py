@@ -1,6 +1,7 @@
 """Descriptions of fitted models against the models, there and back through JSON, and refusals."""
 
 import json
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -207,6 +208,36 @@ def test_a_reader_in_another_language_says_the_same(tmp_path):
         for name, right in [("coef", coef), ("intercept", intercept)]:
             said = np.reshape([[one[name] for one in row] for row in local], right.shape)
             np.testing.assert_allclose(said, right, rtol=0, atol=1e-11 * np.abs(right).max())
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+def test_that_reader_refuses_what_is_not_whole():
+    reader = Path(__file__).parents[1] / "examples" / "reader.js"
+    X, y = problem(2)
+    whole = describe(clone(MODELS["soft pieces"]).fit(X, y)).to_dict()
+    row = X[0].tolist()
+    cases = [[whole, [row]]]
+    cases += [
+        [{key: value for key, value in whole.items() if key != lost}, [row]]
+        for lost in ("temperature", "smoothing", "classes")
+    ]
+    for change in ({"scale": None}, {"coder": {"word": "toString"}}, {"factor": None}):
+        term = whole["terms"][0] | change
+        if None in change.values():
+            term = {key: value for key, value in term.items() if key not in change}
+        cases.append([whole | {"terms": [term]}, [row]])
+    cases += [[whole, rows] for rows in ([row[1:]], [[*row, 1.0]], row, [[None, *row[1:]]])]
+    code = f"""
+    const reader = require({json.dumps(str(reader))}), cases = {json.dumps(cases)};
+    console.log(JSON.stringify(cases.map(([one, rows]) => {{
+      try {{ return reader.predict(one, rows).length; }} catch (error) {{ return error.message; }}
+    }})));
+    """
+    run = subprocess.run(["node"], input=code, capture_output=True, check=True, text=True)
+    first, *others = json.loads(run.stdout)
+    assert first == 1
+    told = "lacks|unknown word toString|give a list of rows, each of"
+    assert all(re.search(told, str(one)) for one in others), others
 
 
 def test_several_labels_a_row():

@@ -14,8 +14,8 @@ function distance([x, y], [ax, ay], [bx, by]) {
 
 // Strokes, lists of points, moved to the middle of the pixels, with room for half a pen around them.
 function placed(strokes, pen) {
-  const points = strokes.flat(), low = [0, 1].map((k) => Math.min(...points.map((p) => p[k])));
-  const size = [0, 1].map((k) => Math.max(...points.map((p) => p[k])) - low[k]);
+  const ends = (k) => strokes.flat().reduce(([a, b], p) => [Math.min(a, p[k]), Math.max(b, p[k])], [Infinity, -Infinity]);
+  const low = [0, 1].map((k) => ends(k)[0]), size = [0, 1].map((k) => ends(k)[1] - low[k]);
   const high = (PIXELS - 2 * pen) / Math.max(size[1], size[0] / 3, 1e-9); // a dash stays one
   const scale = [Math.min(high, (WIDEST - 2 * pen) / Math.max(size[0], 1e-9)), high];
   return strokes.map((stroke) => stroke.map((p) => p.map((v, k) => PIXELS / 2 + (v - low[k] - size[k] / 2) * scale[k])));
@@ -58,7 +58,7 @@ function reasons(scores, local, image, reference) {
 // Strokes as text for the address of the page, and back: "x,y+x,y;x,y+...".
 const textOf = (strokes) => strokes.map((s) => s.map((p) => p.map(Math.round).join()).join('+')).join(';');
 const strokesOf = (text) => text.split(';').map((s) => s.split('+').map((p) => p.split(',').map(Number))
-  .filter(([x, y]) => x >= -100 && y >= -100)).filter((s) => s.length); // what is no point is left out
+  .filter(([x, y]) => Math.abs(x) <= 1000 && Math.abs(y) <= 1000)).filter((s) => s.length); // others are no points
 
 const digits = { imageOf, reasons, textOf, strokesOf };
 if (typeof module === 'object') module.exports = digits;

@@ -170,10 +170,11 @@ def _find(name: str) -> type | None:
 def trusted_types(model: object) -> list[str]:
     """Name the classes that skops, and so MLflow, must be told to trust for a model.
 
-    skops trusts no classes but those of NumPy and scikit-learn. The names are of classes
-    of loclin that a file of `save` may hold, too: they hold arrays and parameters, and
-    run nothing when they are made. A sparse matrix adds its class in SciPy. Classes of
-    your own are not named: add them if you trust them.
+    skops trusts no classes but those of NumPy and the estimators of scikit-learn. The names
+    are of classes of loclin that a file of `save` may hold, too: they hold arrays and
+    parameters, and run nothing when they are made. A sparse matrix adds its class in SciPy,
+    and a search or a calibration adds folds, scorers and the like of scikit-learn. Classes
+    of your own are not named: add them if you trust them.
 
     skops trusts names, and does not look at what the objects hold. `load` does, so that a
     damaged or forged file cannot lead compiled loops astray: take it for files of others.
@@ -187,6 +188,11 @@ def trusted_types(model: object) -> list[str]:
     -------
     names : list of str
         Import paths, sorted. A fit adds names, and a stream more.
+
+    Raises
+    ------
+    TypeError
+        If it is no estimator.
 
     See Also
     --------
@@ -209,14 +215,23 @@ def trusted_types(model: object) -> list[str]:
             model, path, skops_trusted_types=loclin.io.trusted_types(model)
         )
     """
+    if not isinstance(model, BaseEstimator):
+        raise TypeError(f"{type(model).__name__} is no estimator: give a fitted model.")
     classes = Classes()
     kinds = {type(value) for value in objects_in(model)}
     return sorted(
         f"{kind.__module__}.{kind.__qualname__}"
         for kind in kinds
         if issubclass(kind, sparse.spmatrix | sparse.sparray)
+        or _is_part_of_sklearn(kind)
         or (kind.__module__.startswith("loclin.") and classes.find(name_of(kind)) is kind)
     )
+
+
+def _is_part_of_sklearn(kind: type) -> bool:
+    """Tell whether a class is scikit-learn's, but no public estimator: folds, scorers."""
+    is_public = issubclass(kind, BaseEstimator) and not kind.__name__.startswith("_")
+    return kind.__module__.startswith("sklearn.") and not is_public
 
 
 def is_named_tuple(kind: type) -> bool:
