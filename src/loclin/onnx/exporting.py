@@ -55,12 +55,13 @@ def to_onnx(
         estimator is taken.
     X : {array-like, DataFrame} of shape (n_samples, n_features)
         A few rows: they say what inputs the graph has. Of an array it has one, "X"; of a table
-        one for each column, (n, 1), by the column's name.
+        one for each column, (n, 1), by the column's name; columns that a `TableEncoder` leaves
+        out are no inputs.
     dtype : {float32, float64} or None, default=None
-        Type of the numbers, in the graph and of its inputs. None takes float32 where X has it,
-        else float64. In float32 graphs are smaller, and several times as fast; a row may get
-        another label only where two scores are equal to rounding. Columns of whole numbers in
-        a table stay int64, as they may be categories.
+        Type of the numbers, in the graph and of its inputs. None takes float32 where all numbers
+        with decimals in X have it, else float64. In float32 graphs are smaller, and several times
+        as fast; a row may get another label only where two scores are equal to rounding. Columns
+        of whole numbers in a table stay int64, as they may be categories.
     scores : bool, default=False
         Whether the graph also has an output "scores": those of `decision_function`.
     explain : bool, default=False
@@ -83,7 +84,13 @@ def to_onnx(
         If the model is not fitted.
     ValueError
         If the model keeps training rows or kernels, or a coding whose codes are no formula; if
-        labels are neither whole numbers nor strings; if X does not fit the model.
+        labels are neither whole numbers nor strings; if a wrapper of scikit-learn would say
+        something else; if X does not fit the model, or has dates or names that no graph reads; if
+        float32 would round whole numbers of X.
+
+    Notes
+    -----
+    A graph does not check its rows. Where `predict` refuses NaN, a graph answers something.
 
     Examples
     --------

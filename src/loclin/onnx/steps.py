@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import StackingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline
@@ -40,44 +39,41 @@ def in_a_row(steps: list[Any]) -> Any:
 
 def takes_columns(step: Any) -> bool:
     """Tell whether a step, or a model inside it, asks a table for single columns."""
-    return any(isinstance(one, _BY_COLUMN) for one in _all_inside(step))
+    return _holds(step, _BY_COLUMN)
 
 
-def check_wrappers(model: Any) -> None:
-    """Raise ValueError where a graph would say something else than a wrapper of scikit-learn."""
-    steps = steps_of(model)
-    for step in steps:
-        if isinstance(step, ColumnTransformer) and any(
-            isinstance(one, TableEncoder) for one in _all_inside(step)
-        ):
-            raise ValueError(
-                "A TableEncoder inside a ColumnTransformer cannot be an ONNX graph: make it the "
-                "first step of the pipeline; it takes all kinds of columns."
-            )
-    _check_inside(model, [])
-
-
-def _all_inside(step: Any) -> list[Any]:
-    return [step, *step.get_params().values()]
-
-
-def _check_inside(model: Any, around: list[tuple[Any, Any]]) -> None:
-    """Check the classifiers of loclin in a model.
+def check_wrappers(model: Any, around: Sequence[tuple[Any, Any]] = ()) -> None:
+    """Check that wrappers of scikit-learn say in a graph what they say in Python.
 
     Parameters
     ----------
     model : object
-    around : list of (wrapper, part)
+        A classifier of loclin, or what holds some.
+    around : sequence of (wrapper, part), default=()
         The wrappers around it, and their parts that hold it, outermost first.
+
+    Raises
+    ------
+    ValueError
+        If one would say something else, or if skl2onnx does not give it what it needs.
     """
+    if isinstance(model, ColumnTransformer) and _holds(model, TableEncoder):
+        raise ValueError(
+            "A TableEncoder inside a ColumnTransformer cannot be an ONNX graph: make it the "
+            "first step of the pipeline; it takes all kinds of columns."
+        )
     if hasattr(model, "_terms"):
-        _check_in_wrappers(model, around)
+        _check_around(model, around)
         return
     for step in steps_of(model):
         if step is not model:
-            _check_inside(step, around)
+            check_wrappers(step, around)
     for part in _parts(model):
-        _check_inside(part, [*around, (model, part)])
+        check_wrappers(part, [*around, (model, part)])
+
+
+def _holds(step: Any, kinds: Any) -> bool:
+    return any(isinstance(one, kinds) for one in (step, *step.get_params().values()))
 
 
 def _parts(wrapper: Any) -> Iterator[Any]:
@@ -91,31 +87,31 @@ def _parts(wrapper: Any) -> Iterator[Any]:
             yield part
 
 
-def _check_in_wrappers(model: Any, around: list[tuple[Any, Any]]) -> None:
+def _check_around(model: Any, around: Sequence[tuple[Any, Any]]) -> None:
+    """Raise ValueError where a wrapper asks a classifier for more than a graph gives it."""
     name = type(model).__name__
     for wrapper, part in around:
         outer = type(wrapper).__name__
-        if isinstance(wrapper, OneVsRestClassifier | OneVsOneClassifier):
-            n_scores = (
-                1 if getattr(wrapper, "multilabel_", False) else len(wrapper.estimators_)
-            )
-            if n_scores > 1 and hasattr(part, "decision_function"):
-                raise ValueError(
-                    f"{outer} over {name} cannot be an ONNX graph: it compares scores, and the "
-                    f"graph probabilities. Fit {name} itself: it takes several classes."
-                )
-        if isinstance(wrapper, StackingClassifier) and wrapper.stack_method not in (
-            "auto",
-            "predict_proba",
-        ):
+        if _compares(wrapper) and hasattr(part, "decision_function"):
             raise ValueError(
-                f"StackingClassifier over {name} can be an ONNX graph only with "
+                f"{outer} over {name} cannot be an ONNX graph: it compares scores, and the graph "
+                f"probabilities. Fit {name} itself: it takes several classes."
+            )
+        if getattr(wrapper, "stack_method", "") in ("decision_function", "predict"):
+            raise ValueError(
+                f"{outer} over {name} can be an ONNX graph only with "
                 'stack_method="predict_proba".'
             )
-    if around and getattr(model, "temperature_", None) is None:
-        outer = type(around[-1][0]).__name__
-        if outer != CalibratedClassifierCV.__name__:
-            raise ValueError(
-                f"{outer} over {name} can be an ONNX graph only with probabilities: fit "
-                f"{name} with calibrate=True."
-            )
+    asks_scores = not around or isinstance(around[-1][0], CalibratedClassifierCV)
+    if not asks_scores and getattr(model, "temperature_", None) is None:
+        raise ValueError(
+            f"{type(around[-1][0]).__name__} over {name} can be an ONNX graph only with "
+            f"probabilities: fit {name} with calibrate=True."
+        )
+
+
+def _compares(wrapper: Any) -> bool:
+    """Tell whether the label is that of the classifier with the largest score."""
+    if not isinstance(wrapper, OneVsRestClassifier | OneVsOneClassifier):
+        return False
+    return len(wrapper.estimators_) > 1 and not getattr(wrapper, "multilabel_", False)
