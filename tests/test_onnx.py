@@ -11,10 +11,11 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -22,6 +23,7 @@ from sklearn.preprocessing import (
     MinMaxScaler,
     PolynomialFeatures,
     PowerTransformer,
+    SplineTransformer,
     StandardScaler,
 )
 from sklearn.svm import LinearSVC
@@ -391,6 +393,7 @@ PLAIN_L3M = clone(L3M).set_params(calibrate=False)
     (StackingClassifier([("a", L3M)], cv=2, stack_method="predict"),
      'only with stack_method="predict_proba"'),
     (VotingClassifier([("a", L3M)], voting="soft"), "cannot write this model: flatten_transform"),
+    (make_pipeline(SplineTransformer(), L3M), "cannot write this model: Unable to find a shape"),
     (make_pipeline(PowerTransformer(), L3M), "some steps need dtype=np.float32"),
     (make_pipeline(PolynomialFeatures(), L3M), "some steps need dtype=np.float32"),
 ])  # fmt: skip
@@ -412,6 +415,19 @@ def test_wrappers_that_ask_for_probabilities_are_written(model):
     told = run(to_onnx(model, X), X)
     np.testing.assert_allclose(told["probabilities"], model.predict_proba(X), atol=1e-11)
     np.testing.assert_array_equal(told["label"], model.predict(X))
+
+
+def test_a_tuned_threshold_is_refused():
+    X, y = problem(2)
+    model = TunedThresholdClassifierCV(clone(L3M), scoring="balanced_accuracy", cv=2).fit(X, y)
+    with pytest.raises(ValueError, match="leaves out its threshold"):
+        to_onnx(model, X)
+
+
+def test_other_steps_may_choose_features():
+    X, y = problem(3)
+    model = make_pipeline(SelectFromModel(LogisticRegression()), clone(L3M)).fit(X, y)
+    hold_alike(to_onnx(model, X, scores=True), model, X, "float64", 1e-11)
 
 
 def test_one_against_the_rest_is_written_where_it_compares_nothing():

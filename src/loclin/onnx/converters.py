@@ -117,14 +117,12 @@ def dtype_of(operator: Any) -> Any:
 
 def inputs_of(operator: Any) -> list[onnx.ValueInfoProto]:
     """Return the inputs of an operator of skl2onnx as those of a graph of its own."""
-    return [
-        helper.make_tensor_value_info(
-            f"input_{k}",
-            one.type.to_onnx_type().tensor_type.elem_type,
-            [None, one.type.shape[1]],
-        )
-        for k, one in enumerate(operator.inputs)
-    ]
+    infos = []
+    for k, one in enumerate(operator.inputs):
+        number, width = one.type.to_onnx_type().tensor_type.elem_type, one.type.shape[1]
+        shape = [None, None if width is None else int(width)]  # skl2onnx has int64, too
+        infos.append(helper.make_tensor_value_info(f"input_{k}", number, shape))
+    return infos
 
 
 def _wanted(operator: Any) -> tuple[Description, Sequence[str]]:

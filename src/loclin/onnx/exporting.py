@@ -13,6 +13,7 @@ import onnx
 from numpy.typing import ArrayLike, DTypeLike
 from skl2onnx import convert_sklearn
 from skl2onnx.common.data_types import Int64TensorType, StringTensorType
+from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
 from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.utils.validation import check_is_fitted
@@ -142,8 +143,8 @@ def _converted(
         found.ir_version = min(found.ir_version, IR_VERSION)
         onnx.checker.check_model(found, full_check=True)
     except _REFUSALS as error:
-        is_double = dtype == np.float64 and not isinstance(error, NotImplementedError)
-        how = " (some steps need dtype=np.float32)" if is_double else ""
+        may_be_single = dtype == np.float64 and not isinstance(error, _LACKING)
+        how = " (some steps need dtype=np.float32)" if may_be_single else ""
         raise ValueError(f"skl2onnx cannot write this model{how}: {error}") from error
     return found
 
@@ -270,8 +271,10 @@ def _encoded(dtype: np.dtype, scope: Any, operator: Any, container: Any) -> None
 
 
 _PREFIX = "loclin_"  # of what is inside, so that no column has such a name
+_LACKING = NotImplementedError, MissingConverter, MissingShapeCalculator
 _REFUSALS = (
     RuntimeError,
+    NameError,  # of options
     onnx.checker.ValidationError,
     onnx.shape_inference.InferenceError,
 )

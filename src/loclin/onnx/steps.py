@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
@@ -101,6 +102,11 @@ def _check_around(model: Any, around: Sequence[tuple[Any, Any]]) -> None:
             raise ValueError(
                 f"{outer} over {name} can be an ONNX graph only with "
                 'stack_method="predict_proba".'
+            )
+        if isinstance(wrapper, TunedThresholdClassifierCV):
+            raise ValueError(
+                f"{outer} cannot be an ONNX graph: skl2onnx leaves out its threshold. Write its "
+                "estimator_, and compare probabilities with best_threshold_ yourself."
             )
     asks_scores = not around or isinstance(around[-1][0], CalibratedClassifierCV)
     if not asks_scores and getattr(model, "temperature_", None) is None:
