@@ -8,16 +8,24 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    PolynomialFeatures,
+    PowerTransformer,
+    SplineTransformer,
+    StandardScaler,
+)
 from sklearn.svm import LinearSVC
 
 import loclin
@@ -263,8 +271,7 @@ def test_rows_on_thresholds_and_knots_go_where_they_should(dtype):
         told = told_by(description, X, dtype)
         decisions = description.decision_function(X)
         np.testing.assert_allclose(told["scores"], decisions, rtol=1e-5, atol=1e-6)
-    if dtype == "float64":  # in float32 knots are rounded
-        hold_local(told, description, X, 1e-12)
+    hold_local(told, description, X, {"float32": 1e-6, "float64": 1e-12}[dtype])
 
 
 def test_columns_that_nobody_uses_cost_nothing():
@@ -274,83 +281,6 @@ def test_columns_that_nobody_uses_cost_nothing():
     told = told_by(description, X, "float64")
     np.testing.assert_allclose(told["scores"], description.decision_function(X), atol=1e-12)
     hold_local(told, description, X, 1e-12)
-
-
-def table():
-    """A table of numbers with gaps, whole numbers and categories, and labels."""
-    X, y = problem(3)
-    frame = pd.DataFrame(X[:, :3] + [1e5, 0.0, 0.0], columns=["age", "income", "debt"])
-    frame.loc[::7, "debt"] = np.nan
-    frame["children"] = np.random.default_rng(0).integers(0, 4, len(X))
-    frame["town"] = np.random.default_rng(1).choice(["Ulm", "Bonn", "Köln"], len(X))
-    return frame, y
-
-
-def test_whole_pipelines_over_a_table():
-    frame, y = table()
-    numbers = ["age", "income", "debt"]
-    columns = make_column_transformer(
-        (make_pipeline(SimpleImputer(), StandardScaler()), numbers),
-        (OneHotEncoder(), ["town", "children"]),
-    )
-    model = make_pipeline(columns, MODELS["ml3"]).fit(frame, y)
-    graph = to_onnx(model, frame, dtype="float32", scores=True)
-    assert [one.name for one in graph.graph.input] == list(frame)
-    told = run(graph, frame)
-    frame[numbers] = frame[numbers].astype(np.float32).astype(float)
-    decisions = model.decision_function(frame)
-    np.testing.assert_allclose(told["scores"], decisions, atol=3e-6 * np.abs(decisions).max())
-    np.testing.assert_array_equal(told["label"], model.predict(frame))
-
-
-@each("dtype", ["float32", "float64"])
-def test_a_table_encoder_of_numbers_flags_and_categories(dtype):
-    frame, y = table()
-    frame["owner"] = frame["income"] > 0
-    frame.loc[::9, "town"] = None
-    frame["row_id"] = np.arange(len(frame)) + 10_000  # which the encoder leaves out
-    model = make_pipeline(TableEncoder(max_categories=3), StandardScaler(), MODELS["ml3"])
-    model.fit(frame, y)
-    graph = to_onnx(model, frame, dtype=dtype, scores=True)
-    used = [name for name in frame if name != "row_id"]
-    assert [one.name for one in graph.graph.input] == used
-    numbers = ["age", "income", "debt"]
-    frame[numbers] = frame[numbers].astype(dtype).astype(float)
-    frame.loc[2:4, "town"] = ["Rom", "?", "Ulm"]
-    frame.loc[5:6, "children"] = [8, 9]
-    decisions = model.decision_function(frame)
-    told = run(graph, frame.fillna({"town": ""}))
-    tolerance = {"float32": 3e-6, "float64": 1e-11}[dtype] * np.abs(decisions).max()
-    np.testing.assert_allclose(told["scores"], decisions, rtol=0, atol=tolerance)
-
-
-@each("column, kind, match", [
-    (["2024-01-05", "2023-11-30"], "date", "has dates, which no graph reads"),
-    (["a long road", "a short lane"], "text", "has texts, which no graph reads"),
-    (["1.5", "2.5"], "number", "is numbers in other words"),
-    (["yes", "no"], "flag", "is true or false in other words"),
-    ([1.0, 2.0], "category", "give them as texts, or as whole numbers"),
-])  # fmt: skip
-def test_other_columns_of_a_table_are_refused_by_name(column, kind, match):
-    frame, y = table()
-    frame = frame[["age"]].assign(other=np.resize(column, len(frame)))
-    model = make_pipeline(TableEncoder(kinds={"other": kind}), MODELS["l3m"]).fit(frame, y)
-    with pytest.raises(ValueError, match=f"The column 'other'.*{match}"):
-        to_onnx(model, frame)
-
-
-@each("dtype", ["float32", "float64"])
-def test_a_table_of_numbers_has_one_input_a_column(dtype):
-    frame, y = table()
-    frame = frame.drop(columns=["town", "debt"])
-    model = make_pipeline(StandardScaler(), MODELS["soft full"]).fit(frame, y)
-    graph = to_onnx(model, frame, dtype=dtype, scores=True)
-    assert [one.name for one in graph.graph.input] == list(frame)
-    scores = run(graph, frame)["scores"]
-    expected = model.decision_function(frame.astype(dtype).astype(float))
-    np.testing.assert_allclose(scores, expected, atol={"float32": 1e-5, "float64": 1e-12}[dtype])
-    with pytest.raises(ValueError, match="give \\['age', 'income', 'children'\\]"):
-        to_onnx(model, frame[["income", "age", "children"]])
 
 
 @each("n_classes", [2, 3])
@@ -417,6 +347,96 @@ def test_the_best_model_of_a_search_is_taken():
     search = GridSearchCV(pipeline, {"l3mclassifier__alpha": [1e-3, 1e-2]}, cv=2).fit(frame, y)
     told = run(to_onnx(search, frame), frame)
     np.testing.assert_array_equal(told["label"], search.predict(frame))
+
+
+def test_pipelines_inside_pipelines_are_as_one():
+    X, y = problem(3)
+    inner = make_pipeline(StandardScaler(), MODELS["ml3"])
+    model = make_pipeline(MinMaxScaler(), inner).fit(X, y)
+    graph = to_onnx(model, X, scores=True, explain=True)
+    assert [one.name for one in graph.graph.output][2:] == ["scores", "coefficients", "intercepts"]
+    np.testing.assert_allclose(
+        run(graph, X)["scores"], model.decision_function(X), rtol=0, atol=1e-11
+    )
+    model = CalibratedClassifierCV(model, cv=2).fit(X, y)
+    told = run(to_onnx(model, X), X)
+    np.testing.assert_allclose(told["probabilities"], model.predict_proba(X), atol=1e-11)
+
+
+def test_scores_are_never_called_probabilities():
+    X, y = problem(3)
+    plain = clone(MODELS["l3m"]).set_params(calibrate=False)
+    search = GridSearchCV(plain, {"alpha": [1e-3, 1e-2]}, cv=2)
+    for last in (search, make_pipeline(StandardScaler(), plain)):
+        model = make_pipeline(StandardScaler(), last).fit(X, y)
+        graph = to_onnx(model, X)
+        assert [one.name for one in graph.graph.output] == ["label", "scores"]
+        expected = model.decision_function(X)
+        np.testing.assert_allclose(run(graph, X)["scores"], expected, atol=1e-11)
+
+
+L3M = MODELS["l3m"]
+PLAIN_L3M = clone(L3M).set_params(calibrate=False)
+
+
+@each("model, match", [
+    (OneVsRestClassifier(L3M), "OneVsRestClassifier over L3MClassifier.*compares scores"),
+    (OneVsOneClassifier(L3M), "OneVsOneClassifier over L3MClassifier.*compares scores"),
+    (GridSearchCV(OneVsRestClassifier(make_pipeline(StandardScaler(), L3M)), {}, cv=2),
+     "OneVsRestClassifier over L3MClassifier.*compares scores"),
+    (VotingClassifier([("a", OneVsRestClassifier(L3M))], voting="soft"), "compares scores"),
+    (make_pipeline(PCA(2), OneVsRestClassifier(BaggingClassifier(L3M, 2))), "compares scores"),
+    (BaggingClassifier(PLAIN_L3M, 2), "BaggingClassifier over L3MClassifier.*calibrate=True"),
+    (StackingClassifier([("a", PLAIN_L3M)], cv=2), "StackingClassifier over.*calibrate=True"),
+    (StackingClassifier([("a", L3M)], cv=2, stack_method="decision_function"),
+     'only with stack_method="predict_proba"'),
+    (StackingClassifier([("a", L3M)], cv=2, stack_method="predict"),
+     'only with stack_method="predict_proba"'),
+    (VotingClassifier([("a", L3M)], voting="soft"), "cannot write this model: flatten_transform"),
+    (make_pipeline(SplineTransformer(), L3M), "cannot write this model: Unable to find a shape"),
+    (make_pipeline(PowerTransformer(), L3M), "some steps need dtype=np.float32"),
+    (make_pipeline(PolynomialFeatures(), L3M), "some steps need dtype=np.float32"),
+])  # fmt: skip
+def test_wrappers_that_would_say_something_else_are_refused(model, match):
+    X, y = problem(3)
+    with pytest.raises(ValueError, match=match):
+        to_onnx(clone(model).fit(X, y), X)
+
+
+@each("model", [
+    OneVsRestClassifier(CalibratedClassifierCV(L3M, cv=2)), BaggingClassifier(L3M, 2),
+    VotingClassifier([("a", L3M)], voting="soft", flatten_transform=False),
+    StackingClassifier([("a", L3M), ("b", LinearSVC())], cv=2),
+    CalibratedClassifierCV(PLAIN_L3M, cv=2),
+])  # fmt: skip
+def test_wrappers_that_ask_for_probabilities_are_written(model):
+    X, y = problem(3)
+    model = clone(model).fit(X, y)
+    told = run(to_onnx(model, X), X)
+    np.testing.assert_allclose(told["probabilities"], model.predict_proba(X), atol=1e-11)
+    np.testing.assert_array_equal(told["label"], model.predict(X))
+
+
+def test_a_tuned_threshold_is_refused():
+    X, y = problem(2)
+    model = TunedThresholdClassifierCV(clone(L3M), scoring="balanced_accuracy", cv=2).fit(X, y)
+    with pytest.raises(ValueError, match="leaves out its threshold"):
+        to_onnx(model, X)
+
+
+def test_other_steps_may_choose_features():
+    X, y = problem(3)
+    model = make_pipeline(SelectFromModel(LogisticRegression()), clone(L3M)).fit(X, y)
+    hold_alike(to_onnx(model, X, scores=True), model, X, "float64", 1e-11)
+
+
+def test_one_against_the_rest_is_written_where_it_compares_nothing():
+    X, y = problem(3)
+    for labels in (y == "a", np.stack([y == "a", X[:, 0] > 0], axis=1).astype(int)):
+        model = OneVsRestClassifier(clone(L3M)).fit(X, labels)
+        told = run(to_onnx(model, X), X)
+        np.testing.assert_allclose(told["probabilities"], model.predict_proba(X), atol=1e-11)
+        np.testing.assert_array_equal(told["label"], model.predict(X))
 
 
 def test_skl2onnx_itself_knows_the_models():
@@ -507,8 +527,17 @@ def test_wrong_arguments_are_refused():
             to_onnx(unfitted, X)
     halves = clone(MODELS["l3m"]).fit(X, np.where(y == "b", 0.5, 1.5).astype(str).astype(object))
     halves.classes_ = np.array([0.5, 1.5])
-    with pytest.raises(ValueError, match="whole numbers or strings, not"):
+    with pytest.raises(ValueError, match=r"not float64 such as 1\.5: fit with such labels"):
         to_onnx(halves, X)
+    halves.classes_ = np.array([1, 2**63], np.uint64)
+    with pytest.raises(ValueError, match="whole numbers of int64, not uint64 such as 9223372036"):
+        to_onnx(halves, X)
+    halves.n_features_in_ = 9
+    with pytest.raises(ValueError, match=r"cannot be an ONNX graph.*[^.]\. Serve it from Python"):
+        to_onnx(halves, np.ones((1, 9)))
+    calibrated = CalibratedClassifierCV(clone(MODELS["l3m"]), cv=2).fit(X, y)
+    with pytest.raises(ValueError, match=r"CalibratedClassifierCV has neither.*leave out scores"):
+        to_onnx(make_pipeline(StandardScaler().fit(X), calibrated), X, scores=True)
     huge = described(Pooling(2.0), 1e60 * np.ones((2, 2, 2)))
     with pytest.raises(ValueError, match="beyond those of float32"):
         write(huge, "float32", outputs=["scores"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import DTypeLike
 from onnx import helper
 from skl2onnx import get_model_alias, update_registered_converter
 from skl2onnx.common.data_types import (
@@ -45,11 +46,16 @@ class Described(ClassifierMixin, BaseEstimator):
     description : Description
     outputs : sequence of str
         As of `loclin.onnx.writing.write`.
+    dtype : dtype
+        What it computes in: columns of whole numbers and texts do not say.
     """
 
-    def __init__(self, description: Description, outputs: Sequence[str]) -> None:
+    def __init__(
+        self, description: Description, outputs: Sequence[str], dtype: np.dtype
+    ) -> None:
         self.description = description
         self.outputs = outputs
+        self.dtype = dtype
 
 
 def register() -> None:
@@ -61,7 +67,7 @@ def register() -> None:
         )
     for name in codings.__all__:
         kind = getattr(codings, name)
-        update_registered_converter(kind, f"Loclin{name}", block_shape, _coding)
+        update_registered_converter(kind, f"Loclin{name}", _coding_shape, _coding)
     update_registered_converter(
         Described, "LoclinDescribed", _classifier_shapes, _classifier, parser=_parser,
         options={"zipmap": None},  # which pipelines of skl2onnx set
@@ -80,7 +86,8 @@ def said_by(model: Any) -> Description:
         found = described(model, with_dense_codes)
     except ValueError as error:
         raise ValueError(
-            f"This cannot be an ONNX graph: {error} Serve it from Python, or fit another model."
+            f"This cannot be an ONNX graph: {str(error).rstrip('.')}. Serve it from Python, or "
+            "fit another model."
         ) from None
     if not found.multilabel:
         labels_of(found.classes)
@@ -95,22 +102,27 @@ def _parser(scope: Any, model: Described, inputs: Any, custom_parsers: Any = Non
     return operator.outputs
 
 
+def numbers_type(dtype: DTypeLike) -> Any:
+    """Return what skl2onnx calls numbers of that type."""
+    return DoubleTensorType if np.dtype(dtype) == np.float64 else FloatTensorType
+
+
 def dtype_of(operator: Any) -> Any:
     """Return what an operator of skl2onnx computes in: doubles if one of its inputs has them."""
+    if isinstance(operator.raw_operator, Described):
+        return operator.raw_operator.dtype
     is_double = any(isinstance(one.type, DoubleTensorType) for one in operator.inputs)
     return np.float64 if is_double else np.float32
 
 
 def inputs_of(operator: Any) -> list[onnx.ValueInfoProto]:
     """Return the inputs of an operator of skl2onnx as those of a graph of its own."""
-    return [
-        helper.make_tensor_value_info(
-            f"input_{k}",
-            one.type.to_onnx_type().tensor_type.elem_type,
-            [None, one.type.shape[1]],
-        )
-        for k, one in enumerate(operator.inputs)
-    ]
+    infos = []
+    for k, one in enumerate(operator.inputs):
+        number, width = one.type.to_onnx_type().tensor_type.elem_type, one.type.shape[1]
+        shape = [None, None if width is None else int(width)]  # skl2onnx has int64, too
+        infos.append(helper.make_tensor_value_info(f"input_{k}", number, shape))
+    return infos
 
 
 def _wanted(operator: Any) -> tuple[Description, Sequence[str]]:
@@ -126,7 +138,7 @@ def _wanted(operator: Any) -> tuple[Description, Sequence[str]]:
 
 def _classifier_shapes(operator: Any) -> None:
     said, wanted = _wanted(operator)
-    numbers = DoubleTensorType if dtype_of(operator) == np.float64 else FloatTensorType
+    numbers = numbers_type(dtype_of(operator))
     is_text = label_type(said) == onnx.TensorProto.STRING
     labels = StringTensorType if is_text else Int64TensorType
     n_rows = operator.inputs[0].get_first_dimension()
@@ -141,13 +153,15 @@ def _classifier(scope: Any, operator: Any, container: Any) -> None:
     add_onnx_graph(scope, operator, container, found)
 
 
-def block_shape(operator: Any) -> None:
+def block_shape(dtype: DTypeLike, operator: Any) -> None:
     """Tell skl2onnx that the output of a transformer is one block of numbers."""
-    numbers = DoubleTensorType if dtype_of(operator) == np.float64 else FloatTensorType
     width = len(operator.raw_operator.get_feature_names_out())
-    operator.outputs[0].set_type(
-        numbers([operator.inputs[0].get_first_dimension(), width])
-    )
+    n_rows = operator.inputs[0].get_first_dimension()
+    operator.outputs[0].set_type(numbers_type(dtype)([n_rows, width]))
+
+
+def _coding_shape(operator: Any) -> None:
+    block_shape(dtype_of(operator), operator)
 
 
 def _coding(scope: Any, operator: Any, container: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -10,18 +12,10 @@ import numpy as np
 import onnx
 from numpy.typing import ArrayLike, DTypeLike
 from skl2onnx import convert_sklearn
-from skl2onnx.common.data_types import (
-    BooleanTensorType,
-    DoubleTensorType,
-    FloatTensorType,
-    Int64TensorType,
-    StringTensorType,
-)
-from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
-from sklearn.base import is_classifier
+from skl2onnx.common.data_types import Int64TensorType, StringTensorType
+from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
+from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.fitting.checks import check_flag, check_number
@@ -29,21 +23,19 @@ from loclin.onnx.calibrated import probabilities_of
 from loclin.onnx.converters import (
     Described,
     block_shape,
-    dtype_of,
     finish_converter,
     inputs_of,
+    numbers_type,
     said_by,
 )
 from loclin.onnx.graph import IR_VERSION, OPSETS, Graph
+from loclin.onnx.inputs import Inputs, dtype_for, inputs_for, rows_for
 from loclin.onnx.rows import less
+from loclin.onnx.steps import check_wrappers, in_a_row, steps_of, takes_columns
 from loclin.onnx.tables import features_of
-from loclin.onnx.writing import label_at
-from loclin.portable import Description
+from loclin.onnx.writing import label_at, labels_of
 from loclin.portable.describing import SCALERS, scaling_of
 from loclin.tables import TableEncoder
-from loclin.tables.cells import frame_of
-
-Inputs = list[tuple[str, Any]]  # names and types, of skl2onnx
 
 
 def to_onnx(
@@ -64,12 +56,13 @@ def to_onnx(
         estimator is taken.
     X : {array-like, DataFrame} of shape (n_samples, n_features)
         A few rows: they say what inputs the graph has. Of an array it has one, "X"; of a table
-        one for each column, (n, 1), by the column's name.
+        one for each column, (n, 1), by the column's name; columns that a `TableEncoder` leaves
+        out are no inputs.
     dtype : {float32, float64} or None, default=None
-        Type of the numbers, in the graph and of its inputs. None takes float32 where X has it,
-        else float64. In float32 graphs are smaller, and several times as fast; a row may get
-        another label only where two scores are equal to rounding. Columns of whole numbers in
-        a table stay int64, as they may be categories.
+        Type of the numbers, in the graph and of its inputs. None takes float32 where all numbers
+        with decimals in X have it, else float64. In float32 graphs are smaller, and several times
+        as fast; a row may get another label only where two scores are equal to rounding. Columns
+        of whole numbers in a table stay int64, as they may be categories.
     scores : bool, default=False
         Whether the graph also has an output "scores": those of `decision_function`.
     explain : bool, default=False
@@ -92,7 +85,13 @@ def to_onnx(
         If the model is not fitted.
     ValueError
         If the model keeps training rows or kernels, or a coding whose codes are no formula; if
-        labels are neither whole numbers nor strings; if X does not fit the model.
+        labels are neither whole numbers nor strings; if a wrapper of scikit-learn would say
+        something else; if X does not fit the model, or has dates or names that no graph reads; if
+        float32 would round whole numbers of X.
+
+    Notes
+    -----
+    A graph does not check its rows. Where `predict` refuses NaN, a graph answers something.
 
     Examples
     --------
@@ -110,129 +109,114 @@ def to_onnx(
     check_flag("scores", scores)
     check_flag("explain", explain)
     check_number("opset", opset, Integral, low=OPSETS[""], open_high=True)
-    check_is_fitted(_unwrapped(model))
-    if hasattr(X, "tocsr"):
-        raise ValueError("X is sparse, and graphs take dense rows: pass X[:1].toarray().")
-    X = X.to_pandas() if hasattr(X, "to_pandas") else X
-    encoder = _steps(_unwrapped(model))[0]
-    if isinstance(encoder, TableEncoder):  # takes only the columns that it uses
-        X = frame_of(X)[list(dict.fromkeys(encoder.origins_))]
+    check_is_fitted(model)
+    check_wrappers(model)
+    X = rows_for(model, X)
+    found = dtype_for(X, dtype)
     wanted = ["label", "probabilities", *["scores"] * scores]
     wanted += ["coefficients", "intercepts"] * explain
-    return _converted(model, _inputs(X, dtype), wanted, opset)
+    return _converted(model, inputs_for(model, X, found), wanted, found, opset)
 
 
 def _converted(
-    model: Any, inputs: Inputs, wanted: list[str], opset: int
+    model: Any, inputs: Inputs, wanted: list[str], dtype: np.dtype, opset: int
 ) -> onnx.ModelProto:
     """Return a model as a graph with these outputs, where it has them."""
-    model = _unwrapped(model)
-    last = type(_steps(model)[-1])
-    found = convert_sklearn(
-        _whole(model, inputs, wanted),
-        name="loclin",
-        initial_types=inputs,
-        target_opset=opset,
-        options={last: {"zipmap": False}} if is_classifier(model) else None,
-        custom_conversion_functions=_BETTER,
-        custom_shape_calculators=_SHAPES,
-    )
-    for one in found.opset_import:
-        if not one.domain:
-            one.version = opset
-    found.ir_version = min(found.ir_version, IR_VERSION)
-    onnx.checker.check_model(found, full_check=True)
+    last = steps_of(model)[-1]
+    try:
+        found = convert_sklearn(
+            _whole(model, inputs, wanted, dtype),
+            name="loclin",
+            initial_types=inputs,
+            target_opset=opset,
+            options={type(last): {"zipmap": False}} if is_classifier(last) else None,
+            custom_conversion_functions={
+                k: partial(f, dtype) for k, f in _BETTER.items()
+            },
+            custom_shape_calculators={k: partial(f, dtype) for k, f in _SHAPES.items()},
+            naming=_PREFIX,
+        )
+        _rename(found.graph, [name for name, _ in inputs])
+        for one in found.opset_import:
+            if not one.domain:
+                one.version = opset
+        found.ir_version = min(found.ir_version, IR_VERSION)
+        onnx.checker.check_model(found, full_check=True)
+    except _REFUSALS as error:
+        may_be_single = dtype == np.float64 and not isinstance(error, _LACKING)
+        how = " (some steps need dtype=np.float32)" if may_be_single else ""
+        raise ValueError(f"skl2onnx cannot write this model{how}: {error}") from error
     return found
 
 
-def _inputs(X: Any, dtype: Any) -> Inputs:
-    """Return the inputs of a graph for such rows."""
-    if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype is {dtype!r}, but should be float32 or float64.")
-    dtype = None if dtype is None else np.dtype(dtype)
-    if hasattr(X, "columns"):
-        return [
-            (str(name), _type_of(X[name].dtype, dtype)([None, 1])) for name in X.columns
-        ]
-    X = np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}: pass a few rows, such as X[:1].")
-    numbers = np.dtype(np.float64) if X.dtype.kind in "iub" else X.dtype
-    return [("X", _type_of(numbers, dtype)([None, X.shape[1]]))]
+def _rename(graph: onnx.GraphProto, columns: list[str]) -> None:
+    """Give the inputs the names of the columns as they are, which skl2onnx has changed."""
+    twice = {one.name for one in graph.output}.intersection(columns)
+    if twice:
+        raise ValueError(
+            f"The column {min(twice)!r} has the name of an output of the graph: rename it before "
+            "you fit."
+        )
+    names = dict(zip((one.name for one in graph.input), columns, strict=True))
+    for one in graph.input:
+        one.name = names[one.name]
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
 
 
-def _type_of(found: Any, dtype: Any) -> Any:
-    """Return the type of inputs of such values: of numbers with decimals, that dtype."""
-    found = getattr(getattr(found, "categories", None), "dtype", found)
-    if found.kind == "f":
-        is_single = found == np.float32 if dtype is None else dtype == np.float32
-        return FloatTensorType if is_single else DoubleTensorType
-    if found.kind in "iu":
-        return Int64TensorType
-    return BooleanTensorType if found.kind == "b" else StringTensorType
+class _Block(TransformerMixin, BaseEstimator):
+    """The columns of a table side by side, for steps that take one block of numbers."""
 
 
-def _unwrapped(model: Any) -> Any:
-    """Return the model of a search, and one that was frozen."""
-    model = getattr(model, "best_estimator_", model)
-    return model.estimator if isinstance(model, FrozenEstimator) else model
-
-
-def _steps(model: Any) -> list[Any]:
-    if not isinstance(model, Pipeline):
-        return [model]
-    return [step for _, step in model.steps if step not in (None, "passthrough")]
-
-
-def _whole(model: Any, inputs: Inputs, wanted: list[str]) -> Any:
+def _whole(model: Any, inputs: Inputs, wanted: list[str], dtype: np.dtype) -> Any:
     """Return the model for skl2onnx: what can be described stands as one step, at the end."""
-    steps = _steps(model)
-    if not hasattr(steps[-1], "_terms"):
-        if wanted != ["label", "probabilities"]:
-            said_by(steps[-1])  # says what is wrong
-        return model
-    first = len(steps) - 1
-    while first and scaling_of(steps[first - 1]) is not None:
-        first -= 1
-    found = said_by(_pipeline(steps[first:]))
-    if not first:
-        _check_inputs(inputs, found)
-    if found.temperature is None:
-        wanted = ["scores" if name == "probabilities" else name for name in wanted]
-    return _pipeline([*steps[:first], Described(found, list(dict.fromkeys(wanted)))])
+    steps = steps_of(model)
+    texts = any(isinstance(kind, StringTensorType) for _, kind in inputs)
+    if hasattr(steps[-1], "_terms"):
+        first = len(steps) - 1
+        while first and scaling_of(steps[first - 1]) is not None:
+            first -= 1
+        found = said_by(in_a_row(steps[first:]))
+        if texts and not first:
+            raise ValueError("X has texts, but the model takes numbers.")
+        if found.temperature is None:
+            wanted = ["scores" if name == "probabilities" else name for name in wanted]
+        steps = [*steps[:first], Described(found, list(dict.fromkeys(wanted)), dtype)]
+    elif wanted != ["label", "probabilities"]:
+        raise ValueError(
+            f"A graph of {type(steps[-1]).__name__} has neither scores nor local models: leave "
+            "out scores=True and explain=True."
+        )
+    is_block = [type(kind) for _, kind in inputs] == [numbers_type(dtype)]
+    if not (
+        is_block or texts or isinstance(steps[0], Described) or takes_columns(steps[0])
+    ):
+        steps = [_Block(), *steps]
+    return in_a_row(steps)
 
 
-def _pipeline(steps: list[Any]) -> Any:
-    """Return fitted steps as one model."""
-    return (
-        steps[0]
-        if len(steps) == 1
-        else Pipeline([(str(k), s) for k, s in enumerate(steps)])
-    )
+def _blocked(dtype: np.dtype, scope: Any, operator: Any, container: Any) -> None:
+    """Write the columns of a table as one block."""
+    graph, infos = Graph(dtype), inputs_of(operator)
+    finish_converter(scope, operator, container, graph, infos, [graph.joined(infos)])
 
 
-def _check_inputs(inputs: Inputs, said: Description) -> None:
-    names, n_features = (
-        [name for name, _ in inputs],
-        sum(kind.shape[1] for _, kind in inputs),
-    )
-    if n_features != said.n_features:
-        raise ValueError(f"X has {n_features} features, but the model {said.n_features}.")
-    if len(names) > 1 and said.feature_names not in (None, tuple(names)):
-        raise ValueError(f"X has the columns {names}; give {list(said.feature_names)}.")
-    if any(isinstance(kind, StringTensorType) for _, kind in inputs):
-        raise ValueError("X has texts, but the model takes numbers.")
+def _block_shape(dtype: np.dtype, operator: Any) -> None:
+    n_rows = operator.inputs[0].get_first_dimension()
+    width = sum(one.type.shape[1] for one in operator.inputs)
+    operator.outputs[0].set_type(numbers_type(dtype)([n_rows, width]))
 
 
-def _calibrated(scope: Any, operator: Any, container: Any) -> None:
+def _calibrated(dtype: np.dtype, scope: Any, operator: Any, container: Any) -> None:
     """Write a `CalibratedClassifierCV` over a classifier of loclin, or a pipeline."""
-    model, graph = operator.raw_operator, Graph(dtype_of(operator))
+    model, graph = operator.raw_operator, Graph(dtype)
     infos, n_classes = inputs_of(operator), len(model.classes_)
-    inputs = [(i.name, one.type) for i, one in zip(infos, operator.inputs, strict=True)]
+    inputs = [(one.raw_name, one.type) for one in operator.inputs]
     parts = []
     for part in model.calibrated_classifiers_:
         classifier = part.estimator
-        found = _converted(classifier, inputs, ["scores"], container.target_opset)
+        said_by(steps_of(classifier)[-1])  # says what is wrong
+        found = _converted(classifier, inputs, ["scores"], dtype, container.target_opset)
         (scores,) = graph.insert(found, [info.name for info in infos])
         if len(classifier.classes_) == 2:
             scores = graph("Unsqueeze", scores, [1])
@@ -245,9 +229,19 @@ def _calibrated(scope: Any, operator: Any, container: Any) -> None:
     finish_converter(scope, operator, container, graph, infos, [label, mean])
 
 
-def _scaled(scope: Any, operator: Any, container: Any) -> None:
+def _calibrated_shape(dtype: np.dtype, operator: Any) -> None:
+    classes, n_rows = (
+        operator.raw_operator.classes_,
+        operator.inputs[0].get_first_dimension(),
+    )
+    labels = Int64TensorType if labels_of(classes).dtype == np.int64 else StringTensorType
+    operator.outputs[0].set_type(labels([n_rows]))
+    operator.outputs[1].set_type(numbers_type(dtype)([n_rows, len(classes)]))
+
+
+def _scaled(dtype: np.dtype, scope: Any, operator: Any, container: Any) -> None:
     """Write a scaler: in float32 skl2onnx loses digits where the mean is large."""
-    graph, infos = Graph(dtype_of(operator)), inputs_of(operator)
+    graph, infos = Graph(dtype), inputs_of(operator)
     step = operator.raw_operator
     linear = copy(step)
     linear.clip = False
@@ -261,22 +255,37 @@ def _scaled(scope: Any, operator: Any, container: Any) -> None:
     finish_converter(scope, operator, container, graph, infos, [found])
 
 
-def _encoded(scope: Any, operator: Any, container: Any) -> None:
+def _encoded(dtype: np.dtype, scope: Any, operator: Any, container: Any) -> None:
     """Write a `TableEncoder`."""
-    columns, graph = operator.raw_operator._columns, Graph(dtype_of(operator))
-    infos = inputs_of(operator)
-    blocks = [
-        features_of(columns[one.raw_name], graph, info.name, one.type)
+    graph, infos = Graph(dtype), inputs_of(operator)
+    known = {
+        one.raw_name: (info.name, one.type)
         for info, one in zip(infos, operator.inputs, strict=True)
+    }
+    blocks = [
+        features_of(column, graph, *known[name])
+        for name, column in operator.raw_operator._columns.items()
     ]
     features = graph("Concat", *blocks, axis=1)
     finish_converter(scope, operator, container, graph, infos, [features])
 
 
-_BETTER = {
+_PREFIX = "loclin_"  # of what is inside, so that no column has such a name
+_LACKING = NotImplementedError, MissingConverter, MissingShapeCalculator
+_REFUSALS = (
+    RuntimeError,
+    NameError,  # of options
+    onnx.checker.ValidationError,
+    onnx.shape_inference.InferenceError,
+)
+_BETTER: Mapping[type, Any] = {
     CalibratedClassifierCV: _calibrated,
     TableEncoder: _encoded,
+    _Block: _blocked,
     **dict.fromkeys(SCALERS, _scaled),
 }
-_SHAPES = dict.fromkeys(_BETTER, block_shape)
-_SHAPES[CalibratedClassifierCV] = calculate_linear_classifier_output_shapes
+_SHAPES: Mapping[type, Any] = {
+    **dict.fromkeys(_BETTER, block_shape),
+    CalibratedClassifierCV: _calibrated_shape,
+    _Block: _block_shape,
+}

@@ -137,9 +137,11 @@ def without_pieces(graph: Graph, models: str, given: str, pieces: Pieces, d: int
     """
     p, width = len(pieces.feature), widths_of(pieces, graph)
     at = graph.columns(given, pieces.feature)
-    is_above = graph("GreaterOrEqual", at, np.asarray(pieces.high, float))
-    rises = graph("GreaterOrEqual", at, np.asarray(pieces.low, float))
-    rises = graph("And", rises, graph("Not", is_above))
+    reached, is_above = (
+        graph("GreaterOrEqual", less(graph, at, np.asarray(knots, float), 0.0), 0.0)
+        for knots in (pieces.low, pieces.high)
+    )
+    rises = graph("And", reached, graph("Not", is_above))
     levels = graph("Where", rises, -pieces.low / width, graph.cast(is_above))
     slopes = graph("Where", rises, 1 / width, 0.0)
     of_pieces = graph("Slice", models, [d], [d + p], [2])

@@ -72,7 +72,7 @@ def _category(column: Category, graph: Graph, name: str, is_text: bool) -> str:
     A text without letters is a gap.
     """
     values = [str(value) for value in column.values]
-    keys: list[Any] = [*values, ""] if is_text else [v for v in values if _is_whole(v)]
+    keys: list[Any] = [*values, ""] if is_text else _whole(column.name, values)
     places = {value: place for place, value in enumerate(values)}
     code = graph(
         "LabelEncoder", name, domain="ai.onnx.ml",
@@ -85,5 +85,13 @@ def _category(column: Category, graph: Graph, name: str, is_text: bool) -> str:
     return graph("Gather", table, graph("Squeeze", code, [1]), axis=0)
 
 
-def _is_whole(value: str) -> bool:
-    return value.removeprefix("-").isdecimal()
+def _whole(name: str, values: list[str]) -> list[str]:
+    """Return the categories that an int64 may be."""
+    whole = [value for value in values if value.removeprefix("-").isdecimal()]
+    for value in whole:
+        if str(int(value)) != value:
+            raise ValueError(
+                f"The column {name!r} has the category {value!r}, which no whole number is "
+                "written as: give the column as texts."
+            )
+    return [value for value in whole if -(2**63) <= int(value) < 2**63]

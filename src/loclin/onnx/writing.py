@@ -188,6 +188,6 @@ def labels_of(classes: Array) -> Array:
     if classes.dtype.kind in "biuf" and (classes == classes.astype(np.int64)).all():
         return classes.astype(np.int64)
     raise ValueError(
-        f"Labels of a graph are whole numbers or strings, not {classes[0]!r}: fit with such "
-        "labels."
+        f"Labels of a graph are strings, or whole numbers of int64, not {classes.dtype} such as "
+        f"{classes[-1:].tolist()[0]!r}: fit with such labels."
     )
