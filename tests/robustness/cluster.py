@@ -247,9 +247,8 @@ FAULTS: dict[str, tuple[Callable[[], Any], type[Run], Fault]] = {
 }
 
 
-def report(name: str) -> None:
+def report(name: str, of_cluster: Callable[[], Any], kind: type[Run], fault: Fault) -> None:
     """Run a fit with one fault, and print what became of it."""
-    of_cluster, kind, fault = FAULTS[name]
     with ExitStack() as stack:
         said = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
@@ -283,7 +282,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=FAULTS, default=list(FAULTS))
     for name in parser.parse_args(arguments).only:
-        report(name)
+        report(name, *FAULTS[name])
 
 
 if __name__ == "__main__":
