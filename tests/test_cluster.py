@@ -419,3 +419,77 @@ def test_the_result_is_a_plain_classifier():
     )  # of one part, held-out rows aside
     found.partial_fit(X[:50], Y[:50])
     assert found.t_ == before + 50
+
+
+# An ensemble of members that are fitted a part each.
+
+
+@each("executor", ["threads", "processes", in_turn])
+def test_members_are_those_fitted_by_hand_and_weighed_on_rows_held_out(executor):
+    names = np.array(["low", "middle", "high"])[Y]
+    weights = np.random.default_rng(0).integers(0, 3, N).astype(float)
+    parts = in_parts(X, names, weights)
+    heavy = clone(MODELS["sapl"]).set_params(class_weight={"low": 2.0, "middle": 1.0, "high": 0.5})
+    found = loclin.cluster.fit_members(heavy, parts, executor=executor, n_jobs=2)
+    counts = in_turn(count, Counts.merge, parts, heavy)
+    view, _ = plan.planned(heavy, counts, 0)
+    members, watched = [], []
+    for number, (of_part, labels, own) in enumerate(parts):
+        ((rows, learned, held_out),) = view.split(number, [(of_part, labels, own)])
+        assert not rows_of(rows.X[learned]) & rows_of(rows.X[held_out])
+        classed = np.select([rows.y == "low", rows.y == "high"], [2.0, 0.5], 1.0) * rows.weights
+        classed /= np.mean(weights[weights > 0] * np.array([2.0, 1.0, 0.5])[Y[weights > 0]])
+        unweighed = clone(heavy).set_params(class_weight=None)
+        members.append(unweighed.fit(rows.X[learned], rows.y[learned], classed[learned]))
+        watched.append((rows.X[held_out], rows.y[held_out], classed[held_out]))
+    expected = loclin.LocallyLinearEnsemble.of(
+        members, *(np.concatenate(one) for one in zip(*watched, strict=True))
+    )
+    assert sum(len(y) for _, y, _ in watched) == pytest.approx(0.05 * 2 / 3 * N, rel=0.3)
+    np.testing.assert_allclose(found.shares_, expected.shares_)
+    np.testing.assert_allclose(found.predict_proba(NEW), expected.predict_proba(NEW), rtol=1e-6)
+    assert [one.class_weight for one in found.estimators] == [heavy.class_weight] * 3
+    assert not hasattr(heavy, "classes_")
+
+
+def test_an_ensemble_errs_less_than_its_members_and_knows_names():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    forest = loclin.ForestClassifier(5, random_state=0)  # one without a stream
+    parts = [(frame[k::3], Y[k::3]) for k in range(3)]
+    found = loclin.cluster.fit_members(forest, [*parts, (frame[:0], Y[:0])], n_jobs=1)
+    assert len(found.estimators) == 3
+    assert found.feature_names_in_.tolist() == list("abcd")
+    new = pd.DataFrame(NEW, columns=list("abcd"))
+    assert error_of(found, new) < min(error_of(one, NEW) for one in found.members_)
+
+
+def error_of(model, rows):
+    return np.mean(model.predict(rows) != LABELS)
+
+
+def test_members_that_cannot_be_weighed_are_refused():
+    fit_members = loclin.cluster.fit_members
+    by_label = np.argsort(Y, kind="stable")
+    with pytest.raises(ValueError, match=r"Part 0 has no rows of \[2\]; each member needs"):
+        fit_members(FAST, [(X[by_label[:2000]], Y[by_label[:2000]]), (X, Y)])
+    with pytest.raises(ValueError, match="hold out no rows to weigh members by: 18 are too few"):
+        fit_members(FAST, in_parts(X[:18], np.arange(18) // 3 % 3), executor=in_turn)
+    with pytest.raises(TypeError, match="SVMKNNClassifier cannot be a member"):
+        fit_members(loclin.SVMKNNClassifier(), in_parts(X, Y))
+    with pytest.raises(ValueError, match="alpha=-1"):
+        fit_members(clone(FAST).set_params(alpha=-1), in_parts(X, Y))
+    with pytest.raises(ValueError, match="In part 1: Input X contains NaN"):
+        fit_members(FAST, [(X, Y), (np.where(X > 0.9, np.nan, X), Y)])
+
+
+def test_members_that_are_lost_are_counted():
+    n_calls = 0
+
+    def losing(of_part, merge, parts, state):
+        nonlocal n_calls
+        n_calls += 1
+        return in_turn(of_part, merge, parts[: 4 - n_calls], state)
+
+    with pytest.warns(loclin.cluster.RowsLeftOutWarning, match=f"1000 of {N} rows are left out"):
+        found = loclin.cluster.fit_members(FAST, in_parts(X, Y), executor=losing)
+    assert len(found.estimators) == 2

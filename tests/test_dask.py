@@ -21,6 +21,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
 import loclin.dask  # noqa: E402
+from tests.robustness import cluster as robustness  # noqa: E402
 from tests.test_cluster import FAST, LABELS, NEW, X, Y, error  # noqa: E402
 
 SIZE = 500  # rows of a block
@@ -149,6 +150,13 @@ def test_what_is_wrong_is_said(client):
         loclin.dask.fit(FAST, [fails], [fails], client=client)
 
 
+def test_each_worker_fits_a_member(client):
+    found = loclin.dask.fit_members(FAST, DX, DY, client=client)
+    assert 1 <= len(found.estimators) <= 2
+    assert type(found) is loclin.LocallyLinearEnsemble
+    assert error(found) < 0.3
+
+
 def test_two_fits_at_once_in_one_client(client):
     expected = loclin.dask.fit(FAST, DX, DY, client=client, **SHORT)
     found = []
@@ -258,3 +266,12 @@ def test_rows_of_workers_that_are_killed_are_computed_again(processes, n_killed)
     assert found.n_iter_ == 6
     assert error(found) < 0.3
     assert np.ptp(np.diff(n_seen)) <= 1  # each round has all rows
+
+
+@pytest.mark.slow
+@pytest.mark.long  # `tests.robustness.cluster` shows more
+def test_a_part_that_kills_its_workers_is_left_out_and_counted(capsys):
+    robustness.main(["--only", "a block that kills"])
+    told = capsys.readouterr().out
+    assert "12 rounds of 12" in told
+    assert "RowsLeftOutWarning: Round 4 left out" in told

@@ -7,9 +7,9 @@ that need one worker: Dask moves what is lost to where there is room.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from time import monotonic
@@ -20,6 +20,7 @@ import numpy as np
 
 from loclin import cluster
 from loclin.cluster.parts import Block
+from loclin.ensemble import LocallyLinearEnsemble
 from loclin.fitting.checks import check_number
 
 try:
@@ -30,7 +31,7 @@ try:
 except ImportError as error:
     raise ImportError('loclin.dask needs Dask: pip install "loclin[dask]"') from error
 
-__all__ = ["NoWorkersError", "fit", "predict", "predict_proba"]
+__all__ = ["NoWorkersError", "fit", "fit_members", "predict", "predict_proba"]
 
 _RETRIES = 3  # of a task that fails
 _FAN_IN = 8  # values that one task merges
@@ -44,7 +45,7 @@ class NoWorkersError(RuntimeError):
 
 def fit(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None, client: Client | None = None, *,
-    parts_per_worker: int | None = None, timeout: float = 10.0, rounds: int = 60,
+    parts_per_worker: int | None = None, timeout: float = 30.0, rounds: int = 60,
     passes: int = 2, sample_rows: int = 20_000, on_round: Callable[[Any], Any] | None = None,
 ) -> Any:  # fmt: skip
     """Fit a classifier to rows on a Dask cluster; take this for more rows than a machine holds.
@@ -66,8 +67,9 @@ def fit(
     parts_per_worker : int or None, default=None
         Parts that a worker's blocks make. None: one for each of its threads. Fewer parts
         need fewer rounds.
-    timeout : float, default=10.0
-        Seconds without any worker after which the fit gives up.
+    timeout : float, default=30.0
+        Seconds without any worker after which the fit gives up. A worker that dies needs
+        up to ten to be there again.
     rounds, passes, sample_rows, on_round
         As of `loclin.cluster.fit`.
 
@@ -102,17 +104,48 @@ def fit(
     >>> bool(right > 0.9)
     True
     """
-    check_number("timeout", timeout, low=0, open_low=True)
-    if parts_per_worker is not None:
-        check_number("parts_per_worker", parts_per_worker, low=1)
-    client = default_client() if client is None else client
-    over_parts = _OverParts(client, timeout)
-    with client.as_current():
-        blocks = over_parts.computed(_blocks_of(X, y, sample_weight))
+    with _parts_of(X, y, sample_weight, client, parts_per_worker, timeout) as of_cluster:
         return cluster.fit(
-            estimator, _grouped(client, blocks, parts_per_worker), executor=over_parts,
+            estimator, **of_cluster,
             rounds=rounds, passes=passes, sample_rows=sample_rows, on_round=on_round,
         )  # fmt: skip
+
+
+def fit_members(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, client: Client | None = None, *,
+    parts_per_worker: int | None = 1, timeout: float = 30.0,
+) -> LocallyLinearEnsemble:  # fmt: skip
+    """Fit a classifier to what each worker has, and weigh them as an ensemble.
+
+    Models travel once. See `loclin.cluster.fit_members`.
+
+    Parameters
+    ----------
+    estimator : classifier
+        As of `loclin.cluster.fit_members`. It is not changed.
+    X, y, sample_weight, client, timeout
+        As of `fit`.
+    parts_per_worker : int or None, default=1
+        Members that are fitted on a worker. None: one for each of its threads.
+
+    Returns
+    -------
+    ensemble : LocallyLinearEnsemble
+
+    Raises
+    ------
+    NoWorkersError
+        If no worker is left.
+    ValueError
+        If a parameter, or a block of rows, is not valid.
+
+    Warns
+    -----
+    RowsLeftOutWarning
+        Where workers that have a part die again and again, it has no member.
+    """
+    with _parts_of(X, y, sample_weight, client, parts_per_worker, timeout) as of_cluster:
+        return cluster.fit_members(estimator, **of_cluster)
 
 
 def predict(model: Any, X: Any) -> Any:
@@ -211,6 +244,25 @@ def _delayed(name: str, given: Any) -> Sequence[Any]:
     return list(np.ravel(given.to_delayed()))
 
 
+@contextmanager
+def _parts_of(
+    X: Any, y: Any, sample_weight: Any, client: Client | None,
+    parts_per_worker: int | None, timeout: float,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Yield the parts that lie on the cluster, and the executor over them."""
+    check_number("timeout", timeout, low=0, open_low=True)
+    if parts_per_worker is not None:
+        check_number("parts_per_worker", parts_per_worker, low=1)
+    client = default_client() if client is None else client
+    over_parts = _OverParts(client, timeout)
+    with client.as_current():
+        blocks = over_parts.computed(_blocks_of(X, y, sample_weight))
+        yield {
+            "parts": _grouped(client, blocks, parts_per_worker),
+            "executor": over_parts,
+        }
+
+
 def _grouped(
     client: Client, blocks: list[Future], parts_per_worker: int | None
 ) -> list[list[Future]]:
@@ -243,7 +295,10 @@ def _finished(futures: list[Future], *, may_lose: bool) -> list[Future]:
         error = future.exception() if future.status == "error" else None
         if error is not None and not isinstance(error, _LOST):
             raise error
-        lost = error or NoWorkersError("The cluster was closed while a fit was running.")
+        lost = error or NoWorkersError(
+            "The cluster was closed, or could not be reached any more, while a fit was running. "
+            "A model that on_round has saved goes on with warm_start=True."
+        )
     if lost is not None and not (may_lose and found):
         raise lost
     return found

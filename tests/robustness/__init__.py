@@ -6,5 +6,7 @@
 - `hostile`: files, names, options and streams of the command line that mean harm;
 - `forged`: files of models, changed at random;
 - `interrupts`: signals at random moments;
-- `killed`: fits and streams that are killed and gone on with.
+- `killed`: fits and streams that are killed and gone on with;
+- `cluster`: workers of a cluster that are killed, stopped and starved while a fit runs;
+- `hosts`: three hosts, one of which is cut off.
 """

@@ -273,6 +273,19 @@ def at_random(
     return drawn
 
 
+def fitted_to(rows: Rows, estimator: Any, view: View, **changes: Any) -> Any:
+    """Return a classifier fitted to rows of a view, some parameters being others meanwhile.
+
+    The rows' weights have those of their classes.
+    """
+    model = clone(estimator)
+    given = model.get_params(deep=False)
+    changes["class_weight"] = None
+    model.set_params(**{name: changes[name] for name in changes.keys() & given.keys()})
+    model.fit(rows.X, view.classes[rows.y], rows.weights)
+    return model.set_params(**given)
+
+
 @dataclass(frozen=True)
 class Round:
     """What parts learn from in a round.

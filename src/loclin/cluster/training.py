@@ -12,7 +12,17 @@ import numpy as np
 from sklearn.base import clone
 
 from loclin.cluster.executors import Executor, executor_of
-from loclin.cluster.parts import Counts, Learned, Round, Sample, View, count, draw, learn
+from loclin.cluster.parts import (
+    Counts,
+    Learned,
+    Round,
+    Sample,
+    View,
+    count,
+    draw,
+    fitted_to,
+    learn,
+)
 from loclin.cluster.plan import planned
 from loclin.engine.data import Floats, Rows
 from loclin.engine.procedure import StreamProcedure
@@ -142,18 +152,15 @@ def _check(
         check_number(name, value, Integral, low=1)
 
 
-def _fitted_to(rows: Rows, estimator: Any, view: View) -> Any:
+def _begun(rows: Rows, estimator: Any, view: View) -> Any:
     """Return the classifier fitted to the sample: it has chosen all that is to be chosen."""
-    given = clone(estimator).get_params(deep=False)
-    short = {"class_weight": None, "calibrate": False, "warm_start": False, "verbose": 0}
-    short["max_iter"] = min(_START_ITERATIONS, given.get("max_iter", 1))
-    model = clone(estimator)
-    model.set_params(**{name: short[name] for name in short.keys() & given.keys()})
+    short = {"calibrate": False, "warm_start": False, "verbose": 0}
+    short["max_iter"] = min(_START_ITERATIONS, getattr(estimator, "max_iter", 1))
     with quiet():  # it is short on purpose
-        model.fit(rows.X, view.classes[rows.y], rows.weights)
+        model = fitted_to(rows, estimator, view, **short)
     if hasattr(view.reader, "feature_names_in_"):
         model.feature_names_in_ = view.reader.feature_names_in_
-    return model.set_params(**given)
+    return model
 
 
 def _for_all_rows(recipe: Recipe, learned: Any, share: float) -> tuple[Recipe, Any]:
@@ -210,7 +217,7 @@ class _Course:
         goes_on = estimator.warm_start and estimator._is_fitted()
         if goes_on:
             check_same_classes(view.classes, estimator.classes_)
-        self.begun = estimator if goes_on else _fitted_to(sample.start, estimator, view)
+        self.begun = estimator if goes_on else _begun(sample.start, estimator, view)
         self.start, self.watched = (
             rows and self.begun._features.of_rows(rows) for rows in sample
         )

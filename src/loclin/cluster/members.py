@@ -1,0 +1,140 @@
+"""An ensemble whose members are fitted a part each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from loclin.cluster.executors import Executor, executor_of
+from loclin.cluster.parts import Counts, Sample, View, count, fitted_to
+from loclin.cluster.plan import planned
+from loclin.cluster.training import RowsLeftOutWarning
+from loclin.engine.warned import warn
+from loclin.ensemble import LocallyLinearEnsemble
+from loclin.fitting.base import LocallyLinearClassifier
+from loclin.fitting.checks import check_n_jobs
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """What parts fit, and how they see their rows."""
+
+    view: View
+    estimator: Any
+
+
+class _Fitted(NamedTuple):
+    """Members that parts have fitted, and the rows that they held out; rows of the parts."""
+
+    members: list[Any]
+    watched: Sample
+    n_rows: int
+
+    def merge(self, other: _Fitted) -> _Fitted:
+        """Return those of both."""
+        members, watched = self.members + other.members, self.watched.merge(other.watched)
+        return _Fitted(members, watched, self.n_rows + other.n_rows)
+
+
+def fit_alone(number: int, blocks: Any, state: _Alone) -> _Fitted:
+    """Return the classifier that a part fits to its rows."""
+    view = state.view
+    samples = [
+        Sample(view.some(rows, learned), view.some(rows, watched))
+        for rows, learned, watched in view.split(number, blocks)
+    ]
+    sample = reduce(Sample.merge, samples, Sample())
+    if sample.start is None:
+        return _Fitted([], sample, 0)
+    n_rows = sum(len(rows.y) for rows in sample if rows is not None)
+    member = fitted_to(sample.start, state.estimator, view)
+    return _Fitted([member], sample._replace(start=None), n_rows)
+
+
+def fit_members(
+    estimator: Any, parts: Any, *, executor: str | Executor = "threads",
+    n_jobs: int | None = -1,
+) -> LocallyLinearEnsemble:  # fmt: skip
+    """Fit a classifier to each part alone, and weigh them as an ensemble.
+
+    Take this where parts are large and the way to them is slow: models travel once. The
+    rounds of `fit` err less, and return one small model instead of one for each part.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any of this package that may be a member of an ensemble, with all its parameters:
+        those without a stream, too. It is not changed.
+    parts, executor, n_jobs
+        As of `fit`. Each part that has rows needs some of every class.
+
+    Returns
+    -------
+    ensemble : LocallyLinearEnsemble
+        It has a member for each part that counts. Five rows in a hundred, at most 5,000,
+        are held out by the parts; they tell how much each member counts.
+
+    Raises
+    ------
+    TypeError
+        If the classifier cannot be a member.
+    ValueError
+        If a parameter or a block of rows is not valid, or if a part lacks a class.
+
+    Warns
+    -----
+    RowsLeftOutWarning
+        If an executor has lost parts: the ensemble is without their members.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> import loclin.cluster
+    >>> from loclin import ML3Classifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> parts = [(X[k:1300:2], y[k:1300:2]) for k in range(2)]
+    >>> model = loclin.cluster.fit_members(ML3Classifier(random_state=0), parts)
+    >>> bool(model.score(X[1300:], y[1300:]) > 0.93)
+    True
+    """
+    if not isinstance(estimator, LocallyLinearClassifier):
+        raise TypeError(f"{type(estimator).__name__} cannot be a member of an ensemble.")
+    estimator._checked_parameters()
+    check_n_jobs(n_jobs)
+    with executor_of(executor, n_jobs) as run:
+        counts = run(count, Counts.merge, parts, clone(estimator))
+        view, _ = planned(estimator, counts, sample_rows=0)
+        _check_classes(view, counts)
+        found = run(fit_alone, _Fitted.merge, parts, _Alone(view, estimator))
+    n_lost = counts.n_rows.sum() - found.n_rows
+    if n_lost:
+        warn(
+            f"{n_lost} of {counts.n_rows.sum()} rows are left out: what had them could not be "
+            "reached. The ensemble is without their members.",
+            RowsLeftOutWarning,
+        )
+    rows = found.watched.watched
+    if rows is None:
+        raise ValueError(
+            f"The parts hold out no rows to weigh members by: {found.n_rows} are too few."
+        )
+    ensemble = LocallyLinearEnsemble.of(
+        found.members, rows.X, view.classes[rows.y], rows.weights
+    )
+    if hasattr(view.reader, "feature_names_in_"):
+        ensemble.feature_names_in_ = view.reader.feature_names_in_
+    return ensemble
+
+
+def _check_classes(view: View, counts: Counts) -> None:
+    for number in np.unique(counts.part):
+        lacking = np.setdiff1d(view.classes, counts.label[counts.part == number].tolist())
+        if len(lacking):
+            raise ValueError(
+                f"Part {number} has no rows of {lacking.tolist()}; each member needs all classes. "
+                "Make parts alike, or take loclin.cluster.fit."
+            )
