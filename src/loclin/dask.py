@@ -143,6 +143,19 @@ def fit_members(
     -----
     RowsLeftOutWarning
         Where workers that have a part die again and again, it has no member.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from sklearn.datasets import load_digits
+    >>> import loclin.dask
+    >>> from loclin import ForestClassifier
+    >>> X, y = (da.from_array(one, chunks=len(one) // 4) for one in load_digits(return_X_y=True))
+    >>> with Client(processes=False, dashboard_address=":0") as client:
+    ...     model = loclin.dask.fit_members(ForestClassifier(10, random_state=0), X, y)
+    >>> model.n_features_in_
+    64
     """
     with _parts_of(X, y, sample_weight, client, parts_per_worker, timeout) as of_cluster:
         return cluster.fit_members(estimator, **of_cluster)

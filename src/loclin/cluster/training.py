@@ -43,7 +43,7 @@ _HASTENED = {"coef", "intercept", "extra"}
 
 
 class RowsLeftOutWarning(UserWarning):
-    """Some rows were left out of a round: what had them could not be reached."""
+    """Some rows were left out: what had them could not be reached."""
 
 
 def fit(
