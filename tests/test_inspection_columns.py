@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.datasets import load_iris
@@ -223,11 +224,14 @@ def test_a_step_that_mixes_otherwise_is_named():
         box(projected, X[:1])
     table, y = mixed()
     model = make_pipeline(FRONTS["names"], ML3Classifier(2, random_state=0, max_iter=3))
-    for row in (table.iloc[0], table[:1].drop(columns="age"), table.to_numpy()[:1, :2]):
-        with pytest.raises(
-            ValueError, match=r"rows and columns|has no column|are missing|is expecting 5"
-        ):
-            local_model(model.fit(table, y), row)
+    model.fit(table, y)
+    for row, told in [
+        (table.iloc[0], "rows and columns"),
+        (table[:1].drop(columns="age"), "columns are missing: {'age'}"),
+        (table.to_numpy()[:1, :2], "X has 2 features"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            local_model(model, row)
     for reference in ({"age": 3}, 0, "mean"):
         with pytest.raises(ValueError, match="must be a row"):
             contributions(model, table[:1], reference=reference)
@@ -337,7 +341,7 @@ def test_the_reference_is_the_training_mean_where_the_classifier_keeps_it(front)
     model = model if front == "alone" else make_pipeline(FRONTS[front], model)
     model.fit(table, y)
     expected = contributions(model, table[:9], reference=table)
-    np.testing.assert_allclose(contributions(model, table[:9]), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(contributions(model, table[:9]), expected, **EXACT)
     found = LocalModelDisplay.from_estimator(model, table[:1])
     assert found.reference == "the mean training row"
     if front == "alone":
@@ -380,6 +384,15 @@ def test_columns_are_taken_by_name():
         expected = model.decision_function(moved)[0]
         assert abs(effect.scores[0, 0, 5]) == pytest.approx(abs(expected), abs=1e-9)
         assert box(model, given[:1]).columns == ["age", "pay"]
+
+
+def test_sparse_rows_are_compared_with_zeros():
+    rows = sparse.csr_matrix(X)
+    model = ML3Classifier(3, random_state=0, max_iter=5).fit(rows, Y)
+    display = LocalModelDisplay.from_estimator(model, rows[:3])
+    assert display.reference == "a row of zeros"
+    expected = contributions(model, rows[:3], reference=np.zeros(4))
+    np.testing.assert_allclose(contributions(model, rows[:3]), expected, **EXACT)
 
 
 def test_a_number_that_marks_gaps_is_no_number():

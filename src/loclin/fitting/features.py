@@ -176,7 +176,7 @@ class FeatureMap:
         lost = np.einsum("n...d,nd->n...", folded - rounded, rows)
         return rounded, np.asarray(constants + added + lost)
 
-    def moved(
+    def contributions(
         self, coef: Floats, constants: Floats, X: Matrix, reference: Floats
     ) -> tuple[Floats, Floats]:
         """Return what features add to linear functions of rows and their pieces, from a

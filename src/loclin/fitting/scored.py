@@ -273,7 +273,7 @@ class ByLocalModels(InWords):
         check_flag("by_class", by_class)
         rows = self._read_new(X)
         at = read_reference(reference, self.n_features_in_)
-        added, base = self._features.moved(*self._combined(rows), rows, at)
+        added, base = self._features.contributions(*self._combined(rows), rows, at)
         return self._per_class(added, by_class), self._per_class(base, by_class)
 
     def _combined(self, rows: Matrix) -> tuple[Floats, Floats]:

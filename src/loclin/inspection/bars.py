@@ -152,8 +152,8 @@ class LocalModelDisplay:
             A few rows, as the model takes them.
         reference : row, array-like, DataFrame or None, default=None
             What rows are compared with: a row, or rows whose mean is taken. None is the mean
-            training row, if a `TableEncoder` or a `StandardScaler` has kept it; of texts, a text
-            without words.
+            training row, if an encoder, a scaler or the classifier has kept it; of sparse rows
+            zeros, and of texts a text without words.
         classes : tuple of two labels, default=None
             The class to speak for, and the one against. None takes the class with the largest
             score and the second.

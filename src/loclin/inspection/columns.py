@@ -141,26 +141,26 @@ class Columns(ABC):
         found: list[int] = np.flatnonzero(self.trace.origins == k).tolist()
         return found
 
-    def _kept_mean(self) -> NDArray[np.float64]:
-        """Return the mean training row as the classifier keeps it, to standardize by."""
+    def _kept_mean(self) -> tuple[str, NDArray[np.float64]]:
+        """Return the training mean that the classifier standardizes by, and its name.
+
+        Sparse rows are not centred: they are compared with a row of zeros.
+        """
         try:
             terms = [
                 one for one in describe(self._classifier).terms if one.coef is not None
             ]
-        except ValueError:
+        except ValueError:  # no words, or projections in front
             terms = []
-        means = []
-        for term in terms:
-            if term.centre is None and term.scale is None:
-                raise ValueError(NO_MEAN)
-            mean = np.zeros(len(self.trace.origins))
-            if term.centre is not None:  # sparse rows stay where they are
-                columns = np.arange(len(mean)) if term.columns is None else term.columns
-                mean[columns] = term.centre[: len(columns)]
-            means.append(mean)
-        if not means:
+        if not terms or any(one.scale is None for one in terms):
             raise ValueError(NO_MEAN)
-        return np.mean(means, axis=0)
+        means = np.zeros((len(terms), len(self.trace.origins)))
+        for mean, term in zip(means, terms, strict=True):
+            if term.centre is None:
+                return "a row of zeros", np.zeros(len(mean))
+            columns = np.arange(len(mean)) if term.columns is None else term.columns
+            mean[columns] = term.centre[: len(columns)]
+        return MEAN, means.mean(axis=0)
 
 
 class PlainColumns(Columns):
@@ -235,9 +235,9 @@ class PlainColumns(Columns):
                 if row.shape[1] == len(self.names):
                     features = dense(transformed(self._steps, row))[0]
                     return Reference(MEAN, list(row[0]), features.astype(np.float64))
-        mean = self._kept_mean()
+        name, mean = self._kept_mean()
         values = [MIXED] * len(self.names) if self._steps else list(mean)
-        return Reference(MEAN, values, mean)
+        return Reference(name, values, mean)
 
 
 class WordColumns(Columns):

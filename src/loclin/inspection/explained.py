@@ -12,6 +12,7 @@ from loclin.inspection.parts import parts_of
 from loclin.inspection.steps import columns_of
 from loclin.inspection.text import free_name, required
 from loclin.inspection.tracing import dense
+from loclin.portable.reader import of_both_classes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -167,8 +168,7 @@ def contributions(model: Any, X: Any, *, reference: Any = None) -> DataFrame:
     X : {array-like, sparse matrix, DataFrame} of shape (n_rows, n_columns)
         A few rows, as the model takes them.
     reference : row, array-like, DataFrame or None, default=None
-        What rows are compared with: a row, or rows whose mean is taken. None is the mean
-        training row, if a `TableEncoder` or a `StandardScaler` has kept it.
+        As in `LocalModelDisplay.from_estimator`.
 
     Returns
     -------
@@ -231,4 +231,4 @@ def _per_class(found: Floats, by_class: bool) -> Floats:
     """Return what one scorer says, of both classes if so asked."""
     if found.shape[1] > 1:
         return found
-    return np.concatenate([-found / 2, found / 2], axis=1) if by_class else found[:, 0]
+    return of_both_classes(found[:, 0]) if by_class else found[:, 0]

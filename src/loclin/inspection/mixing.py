@@ -65,11 +65,7 @@ class Behind:
         proportion to its change.
         """
         behind, at = self._through(X), self._through(reference[None])
-        if hasattr(self._classifier, "contributions"):
-            added, base = self._classifier.contributions(behind, np.ravel(dense(at)))
-        else:
-            coef, constant = self._classifier.local_model(behind)
-            added, base = coef * _away(behind, at, coef), constant + coef @ dense(at)[0]
+        added, base = self._classifier.contributions(behind, np.ravel(dense(at)))
         away = np.broadcast_to(_away(behind, at, added), added.shape)
         slopes = np.divide(added, away, out=np.zeros(added.shape), where=away != 0)
         slopes = self._back(slopes)

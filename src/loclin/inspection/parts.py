@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loclin.inspection.columns import Columns, Reference
-from loclin.inspection.tracing import dense
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -61,14 +60,7 @@ def parts_of(columns: Columns, classifier: Any, reference: Reference, X: Any) ->
         )
     features = columns.features(X)
     scores = np.asarray(classifier.decision_function(features), np.float64)
-    if hasattr(classifier, "contributions"):
-        added, base = classifier.contributions(features, reference.features)
-    else:  # nearest rows: one linear model
-        coef, constant = classifier.local_model(features)
-        coef = coef.astype(np.float64)
-        away = dense(features).astype(np.float64) - reference.features
-        added = coef * np.expand_dims(away, tuple(range(1, coef.ndim - 1)))
-        base = constant + coef @ reference.features
+    added, base = classifier.contributions(features, reference.features)
     if added.ndim == 2:
         added, base, scores = added[:, None], base[:, None], scores[:, None]
     return Parts(columns.by_column(added), base, scores)

@@ -100,7 +100,8 @@ class TableColumns(Columns):
     def _training_mean(self) -> Reference:
         """Return the mean that the encoder keeps, else that of the classifier."""
         if self._encoder is None:
-            return Reference(MEAN, [MIXED] * len(self.names), self._kept_mean())
+            name, mean = self._kept_mean()
+            return Reference(name, [MIXED] * len(self.names), mean)
         mean = self._encoder.means_
         features = dense(transformed(self._steps[1:], mean[None]))[0]
         return Reference(MEAN, self._encoded_mean(mean), features)

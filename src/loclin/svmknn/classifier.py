@@ -30,6 +30,7 @@ from loclin.fitting.checks import (
     check_n_jobs,
     check_number,
     read_labelled_rows,
+    read_reference,
     read_rows,
 )
 from loclin.fitting.consistent import missing, wrong_with_classes
@@ -260,6 +261,32 @@ class SVMKNNClassifier(Scored, BaseEstimator):
         return self._per_class(coef, by_class), self._per_class(constant, by_class)
 
     @snapshot
+    def contributions(
+        self, X: ArrayLike, reference: ArrayLike, *, by_class: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Return what each feature adds to the scores because it differs from a reference.
+
+        The neighbours, and so their SVM, stay those of the row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        reference : array-like of shape (n_features,)
+        by_class : bool, default=False
+            As in `local_model`.
+
+        Returns
+        -------
+        added : ndarray of shape (n_samples, n_features) or \
+                (n_samples, n_classes, n_features)
+        base : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            What the row's own SVM says of the reference.
+        """
+        models = self.local_model(X, by_class=by_class)
+        at = read_reference(reference, self.n_features_in_)
+        return PLAIN.contributions(*models, self._read_new(X), at)
+
+    @snapshot
     def local_gradient(self, X: ArrayLike, *, by_class: bool = False) -> Floats:
         """Return what a small change of each feature does to the scores of each row.
 
@@ -357,9 +384,13 @@ class SVMKNNClassifier(Scored, BaseEstimator):
             side_by_side(search, [(rows[part],) for part in parts], self.n_jobs)
         )
 
-    def _validate_new(self, X: Any) -> Matrix:
+    def _read_new(self, X: Any) -> Matrix:
+        """Return checked rows, as they are given."""
         check_is_fitted(self, "X_")
-        rows = read_rows(self, X, reset=False, dtype=self.X_.dtype)
+        return read_rows(self, X, reset=False, dtype=self.X_.dtype)
+
+    def _validate_new(self, X: Any) -> Matrix:
+        rows = self._read_new(X)
         if is_sparse(self.X_):
             return self._features.of_matrix(sparse.csr_matrix(rows))
         return self._features.of_matrix(rows.toarray() if is_sparse(rows) else rows)
