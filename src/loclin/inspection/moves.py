@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
 from loclin.inspection.boxes import boxes_of
-from loclin.inspection.steps import steps_of
 from loclin.portable import Description, describe
-from loclin.portable.describing import SCALERS, scaling_of
+from loclin.portable.describing import SCALERS, scaling_of, steps_of
 from loclin.tables import TableEncoder
 from loclin.tables.cells import pandas
 

@@ -20,8 +20,9 @@ import loclin.io
 from loclin.fitting.checks import check_number
 from loclin.inspection.columns import Reference
 from loclin.inspection.parts import parts_of
-from loclin.inspection.steps import columns_of, steps_of
+from loclin.inspection.steps import columns_of
 from loclin.portable import describe
+from loclin.portable.describing import steps_of
 
 # Where scikit-learn keeps an object's address, which differs in each process.
 _ADDRESSES = {"_stop_words_id"}
@@ -152,7 +153,7 @@ def hash_of(model: Any) -> str:
     except ValueError:
         if not isinstance(model, Pipeline):
             return _hash_of(_content(model))
-    steps = [step for _, step in model.steps if step not in (None, "passthrough")]
+    steps = steps_of(model)
     return _hash_of([[type(step).__name__, hash_of(step)] for step in steps])
 
 

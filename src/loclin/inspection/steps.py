@@ -7,22 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.inspection.columns import Columns, PlainColumns, WordColumns, texts_of
 from loclin.inspection.mixing import Behind, is_linear
 from loclin.inspection.table_columns import TableColumns
 from loclin.inspection.tracing import Trace
+from loclin.portable.describing import steps_of
 from loclin.tables import TableEncoder
-
-
-def steps_of(model: Any) -> list[Any]:
-    """Return the steps of a model, those of pipelines inside too; a classifier alone is one."""
-    if not isinstance(model, Pipeline):
-        return [model]
-    taken = [step for _, step in model.steps if step not in (None, "passthrough")]
-    return [one for step in taken for one in steps_of(step)]
 
 
 def columns_of(model: Any, X: Any) -> tuple[Columns, Any]:

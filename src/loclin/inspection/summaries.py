@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from loclin.inspection.moves import described
-from loclin.inspection.steps import steps_of
 from loclin.inspection.text import printable, shortened, value_text
 from loclin.inspection.tracing import Trace
 from loclin.inspection.weights import weights_of
@@ -28,6 +27,7 @@ from loclin.portable import (
     TangentCodes,
     TreePath,
 )
+from loclin.portable.describing import steps_of
 from loclin.tables.cells import pandas
 
 _MOST_SHOWN = 5  # features, and classes

@@ -136,7 +136,7 @@ def _no_words(part: Any) -> str:
 
 
 def _of_pipeline(pipeline: Pipeline, in_words: Callable[[Term], Term]) -> Description:
-    steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
+    steps = steps_of(pipeline)
     strange = next((one for one in steps[:-1] if scaling_of(one) is None), None)
     if strange is not None:
         raise ValueError(
@@ -156,6 +156,14 @@ def _of_pipeline(pipeline: Pipeline, in_words: Callable[[Term], Term]) -> Descri
         terms=tuple(term.behind(*first) for term in found.terms),
         feature_names=found.feature_names if names is None else tuple(map(str, names)),
     )
+
+
+def steps_of(model: Any) -> list[Any]:
+    """Return the steps of a model, those of pipelines inside too; a classifier alone is one."""
+    if not isinstance(model, Pipeline):
+        return [model]
+    taken = [step for _, step in model.steps if step not in (None, "passthrough")]
+    return [one for step in taken for one in steps_of(step)]
 
 
 def scaling_of(step: Any) -> tuple[Any, Any] | None:
