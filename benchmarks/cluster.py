@@ -12,7 +12,7 @@ import argparse
 import json
 import pickle
 import time
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,23 @@ from sklearn.model_selection import train_test_split
 import loclin.cluster
 from benchmarks._timing import pinned_threads
 from benchmarks.many_rows import sines
-from loclin import CSVMClassifier, LLSVMClassifier, ML3Classifier, SAPLClassifier
+from loclin import (
+    CSVMClassifier,
+    L3MClassifier,
+    LLSVMClassifier,
+    ML3Classifier,
+    SAPLClassifier,
+    USSVMClassifier,
+)
+from loclin.codings import OrthogonalCoding
 from loclin.datasets import load
 
 MODELS = {
     "ML3": ML3Classifier,
     "SAPL": SAPLClassifier,
+    "OCC": partial(LLSVMClassifier, OrthogonalCoding("auto"), bias="both"),
+    "L3M": partial(L3MClassifier, solver="online"),
+    "US-SVM": USSVMClassifier,
     "LL-SVM": LLSVMClassifier,
     "C-SVM": CSVMClassifier,
 }
