@@ -26,6 +26,7 @@ from loclin import (
     CSVMClassifier,
     L3MClassifier,
     LLSVMClassifier,
+    LocallyLinearEnsemble,
     ML3Classifier,
     SAPLClassifier,
     USSVMClassifier,
@@ -41,6 +42,7 @@ MODELS = {
     "US-SVM": USSVMClassifier,
     "LL-SVM": LLSVMClassifier,
     "C-SVM": CSVMClassifier,
+    "ensemble": LocallyLinearEnsemble,
 }
 
 
@@ -89,9 +91,9 @@ def measured(
     parts = [(X[k::n_parts], y[k::n_parts]) for k in range(n_parts)]
     classifier, executor = MODELS[model](random_state=seed), Measured()
     if options.plain:
-        classifier.set_params(alpha="scale", pieces=None)
-        if hasattr(classifier, "metric"):
-            classifier.set_params(metric=None)
+        fixed = {"alpha": "scale", "beta": "scale", "pieces": None, "metric": None}
+        own = classifier.get_params().keys() & fixed.keys()
+        classifier.set_params(**{one: fixed[one] for one in own})
     errors: list[float] = []
 
     def error(fitted: Any) -> float:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 import loclin
 import loclin.cluster
 import loclin.io
-from loclin.cluster import plan, training
+from loclin.cluster import plan, rounds
 from loclin.cluster.parts import Counts, Learned, Round, count, draw, learn
 from loclin.engine.procedure import Part
 
@@ -64,7 +64,8 @@ def fit(model, parts, **parameters):
 
 def planned(parts, sample_rows=300):
     counts = in_turn(count, Counts.merge, parts, FAST)
-    return counts, *plan.planned(FAST, counts, sample_rows)
+    drawing = plan.planned(FAST, counts, sample_rows)
+    return counts, drawing.view, drawing
 
 
 def error(model):
@@ -197,7 +198,7 @@ def test_linear_models_go_on_by_nesterovs_rule():
         v = 0.5 * v + (learned - at)
         at = learned + 0.5 * v
         now = Fixed(learned, target)
-        stream = training._hastened(stream, now, velocity)
+        stream = rounds._hastened(stream, now, velocity)
         assert stream.state()[0].value == pytest.approx(at)
         assert stream.state()[1].value == target
 
@@ -324,7 +325,6 @@ def test_what_is_wrong_with_a_block_is_said_with_its_name():
     ("model", "said"),
     [
         (loclin.SVMKNNClassifier(), "SVMKNNClassifier cannot be fitted in parts. ML3"),
-        (loclin.LocallyLinearEnsemble(), "LocallyLinearEnsemble cannot be"),
         (loclin.LLSVMClassifier(solver="dual_cd"), "needs solver='sgd'"),
         (loclin.SAPLClassifier("auto"), "needs a number of anchors"),
         (loclin.L3MClassifier(solver="refined"), "needs solver='online'"),
@@ -432,7 +432,7 @@ def test_members_are_those_fitted_by_hand_and_weighed_on_rows_held_out(executor)
     heavy = clone(MODELS["sapl"]).set_params(class_weight={"low": 2.0, "middle": 1.0, "high": 0.5})
     found = loclin.cluster.fit_members(heavy, parts, executor=executor, n_jobs=2)
     counts = in_turn(count, Counts.merge, parts, heavy)
-    view, _ = plan.planned(heavy, counts, 0)
+    view = plan.planned(heavy, counts, 0).view
     members, watched = [], []
     for number, (of_part, labels, own) in enumerate(parts):
         ((rows, learned, held_out),) = view.split(number, [(of_part, labels, own)])

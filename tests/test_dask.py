@@ -150,6 +150,15 @@ def test_what_is_wrong_is_said(client):
         loclin.dask.fit(FAST, [fails], [fails], client=client)
 
 
+def test_an_ensemble_learns_kind_by_kind(client):
+    model = loclin.LocallyLinearEnsemble(
+        [FAST, loclin.ForestClassifier(5)], n_folds=2, random_state=0
+    )
+    found = loclin.dask.fit(model, DX, DY, client=client, **SHORT)
+    assert found.shares_.sum() == pytest.approx(1)
+    assert error(found) < 0.3
+
+
 def test_each_worker_fits_a_member(client):
     found = loclin.dask.fit_members(FAST, DX, DY, client=client)
     assert 1 <= len(found.estimators) <= 2

@@ -8,6 +8,7 @@ machine, or on an engine for clusters. `loclin.dask` has one for Dask.
 
 from loclin.cluster.executors import Executor
 from loclin.cluster.members import fit_members
-from loclin.cluster.training import RowsLeftOutWarning, fit
+from loclin.cluster.rounds import RowsLeftOutWarning
+from loclin.cluster.training import fit
 
 __all__ = ["Executor", "RowsLeftOutWarning", "fit", "fit_members"]

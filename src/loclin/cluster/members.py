@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from loclin.cluster.executors import Executor, executor_of
-from loclin.cluster.parts import Counts, Sample, View, count, fitted_to
+from loclin.cluster.parts import Counts, Drawing, View, count, draw, fitted_to, joined
 from loclin.cluster.plan import planned
-from loclin.cluster.training import RowsLeftOutWarning
+from loclin.cluster.rounds import RowsLeftOutWarning
+from loclin.engine.data import Rows
 from loclin.engine.warned import warn
 from loclin.ensemble import LocallyLinearEnsemble
 from loclin.fitting.base import LocallyLinearClassifier
@@ -20,39 +20,42 @@ from loclin.fitting.checks import check_n_jobs
 
 
 @dataclass(frozen=True)
-class _Alone:
-    """What parts fit, and how they see their rows."""
+class Alone:
+    """What parts fit, each for itself, and to which of their rows."""
 
-    view: View
+    drawing: Drawing
     estimator: Any
 
 
-class _Fitted(NamedTuple):
-    """Members that parts have fitted, and the rows that they held out; rows of the parts."""
+class Fitted(NamedTuple):
+    """Members that parts have fitted, the rows that they held out, and which parts."""
 
     members: list[Any]
-    watched: Sample
-    n_rows: int
+    watched: Rows | None
+    parts: list[int]
 
-    def merge(self, other: _Fitted) -> _Fitted:
+    def merge(self, other: Fitted) -> Fitted:
         """Return those of both."""
-        members, watched = self.members + other.members, self.watched.merge(other.watched)
-        return _Fitted(members, watched, self.n_rows + other.n_rows)
+        watched = joined([self.watched, other.watched])
+        return Fitted(self.members + other.members, watched, self.parts + other.parts)
+
+    def warn_of_others(self, counts: Counts) -> None:
+        """Warn where parts with rows are missing."""
+        n_lost = counts.n_rows[~np.isin(counts.part, self.parts)].sum()
+        if n_lost:
+            warn(
+                f"{n_lost} of {counts.n_rows.sum()} rows are left out: what had them could not be "
+                "reached. The ensemble is without their members.",
+                RowsLeftOutWarning,
+            )
 
 
-def fit_alone(number: int, blocks: Any, state: _Alone) -> _Fitted:
-    """Return the classifier that a part fits to its rows."""
-    view = state.view
-    samples = [
-        Sample(view.some(rows, learned), view.some(rows, watched))
-        for rows, learned, watched in view.split(number, blocks)
-    ]
-    sample = reduce(Sample.merge, samples, Sample())
-    if sample.start is None:
-        return _Fitted([], sample, 0)
-    n_rows = sum(len(rows.y) for rows in sample if rows is not None)
-    member = fitted_to(sample.start, state.estimator, view)
-    return _Fitted([member], sample._replace(start=None), n_rows)
+def fit_alone(number: int, blocks: Any, state: Alone) -> Fitted:
+    """Return the classifier that a part fits to its rows, if they have all classes."""
+    view, (start, watched) = state.drawing.view, draw(number, blocks, state.drawing)
+    if start is None or len(np.unique(start.y)) < len(view.classes):
+        return Fitted([], watched, [number])
+    return Fitted([fitted_to(start, state.estimator, view)], watched, [number])
 
 
 def fit_members(
@@ -107,20 +110,16 @@ def fit_members(
     check_n_jobs(n_jobs)
     with executor_of(executor, n_jobs) as run:
         counts = run(count, Counts.merge, parts, clone(estimator))
-        view, _ = planned(estimator, counts, sample_rows=0)
+        n_rows = int(counts.n_rows.sum())
+        drawing = planned(estimator, counts, n_rows)
+        view = drawing.view
         _check_classes(view, counts)
-        found = run(fit_alone, _Fitted.merge, parts, _Alone(view, estimator))
-    n_lost = counts.n_rows.sum() - found.n_rows
-    if n_lost:
-        warn(
-            f"{n_lost} of {counts.n_rows.sum()} rows are left out: what had them could not be "
-            "reached. The ensemble is without their members.",
-            RowsLeftOutWarning,
-        )
-    rows = found.watched.watched
+        found = run(fit_alone, Fitted.merge, parts, Alone(drawing, estimator))
+    found.warn_of_others(counts)
+    rows = found.watched
     if rows is None:
         raise ValueError(
-            f"The parts hold out no rows to weigh members by: {found.n_rows} are too few."
+            f"The parts hold out no rows to weigh members by: {n_rows} are too few."
         )
     ensemble = LocallyLinearEnsemble.of(
         found.members, rows.X, view.classes[rows.y], rows.weights

@@ -27,7 +27,7 @@ from loclin.engine.merging import merged
 from loclin.engine.procedure import StreamProcedure
 from loclin.engine.threads import threads_for
 from loclin.fitting.checks import check_weights, read_labelled_rows
-from loclin.fitting.features import FeatureMap
+from loclin.fitting.features import PLAIN, FeatureMap
 from loclin.fitting.rows import of_positive_weight
 from loclin.fitting.targets import in_classes
 
@@ -171,6 +171,8 @@ class View:
         Of the features.
     seed : int
         Of all that is drawn.
+    features : FeatureMap, default=PLAIN
+        Of an ensemble, for all its members.
     """
 
     reader: Any
@@ -179,6 +181,7 @@ class View:
     held_out: Floats
     dtype: Any
     seed: int
+    features: FeatureMap = PLAIN
 
     def split(
         self, number: int, blocks: Any
@@ -203,6 +206,7 @@ class View:
         labels = in_classes(rows.y[places], self.classes).astype(np.int32)
         weights = rows.weights[places] * self.by_class[labels]
         X = rows.X[places].astype(self.dtype, copy=False)
+        X = self.features.of_matrix(X)
         return Rows(X, labels, weights.astype(self.dtype))
 
 
@@ -214,10 +218,10 @@ class Sample(NamedTuple):
 
     def merge(self, other: Sample) -> Sample:
         """Return the rows of both."""
-        return Sample(*map(_joined, zip(self, other, strict=True)))
+        return Sample(*map(joined, zip(self, other, strict=True)))
 
 
-def _joined(parts: Any) -> Rows | None:
+def joined(parts: Any) -> Rows | None:
     """Return rows one below the other; None where there are none."""
     found = [one for one in parts if one is not None and len(one.y)]
     if not found:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from loclin.cluster.parts import Counts, Drawing, Kind, View
 from loclin.engine.data import Floats
@@ -16,8 +17,15 @@ _LEAST = 10  # rows of a class in the sample, if there are so many
 _HELD_OUT, _MOST_HELD_OUT = 0.05, 5000  # this part of the rows tells the temperature
 
 
-def planned(estimator: Any, counts: Counts, sample_rows: int) -> tuple[View, Drawing]:
+def planned(estimator: Any, counts: Counts, sample_rows: int) -> Drawing:
     """Return how parts are to see their rows, and what they are to draw.
+
+    Parameters
+    ----------
+    estimator : classifier
+        It reads the rows, and has weights of classes and a seed.
+    counts : Counts
+    sample_rows : int
 
     Raises
     ------
@@ -32,23 +40,40 @@ def planned(estimator: Any, counts: Counts, sample_rows: int) -> tuple[View, Dra
             f"The parts have rows of {len(classes)} classes that weigh something; a classifier "
             "needs at least two."
         )
-    n_rows = np.zeros((counts.part.max() + 1, len(classes)), int)
-    np.add.at(n_rows, (counts.part, labels), counts.n_rows)
-    of_class, n = n_rows.sum(axis=0), n_rows.sum()
-    by_class = _weights_of(estimator.class_weight, classes, of_class)
-    by_class *= n / (by_class[labels] @ counts.weight)
-    held_out = min(_HELD_OUT, _MOST_HELD_OUT / n)
-    rng = np.random.default_rng(estimator._seed())
+    of_class = np.bincount(labels, counts.n_rows)
+    held_out = min(_HELD_OUT, _MOST_HELD_OUT / of_class.sum())
+    seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+    rng = np.random.default_rng(seed)
     view = View(
         reader=_reader_of(estimator, kind),
         classes=classes,
-        by_class=by_class,
+        by_class=weights_by_class(
+            getattr(estimator, "class_weight", None), classes, counts
+        ),
         held_out=np.where(of_class * held_out < 1, 0.0, held_out),
         dtype=np.result_type(*counts.dtypes),
         seed=int(rng.integers(2**31)),
     )
-    share = np.maximum(sample_rows / n, _LEAST / of_class)
-    return view, Drawing(view, _drawn(n_rows, share, rng))
+    return drawing(view, counts, sample_rows, rng)
+
+
+def drawing(
+    view: View, counts: Counts, n_drawn: int, rng: np.random.Generator
+) -> Drawing:
+    """Return what parts are to draw: so many rows, with some of each class."""
+    n_rows = np.zeros((counts.part.max() + 1, len(view.classes)), int)
+    labels = np.searchsorted(view.classes, np.array(counts.label.tolist()))
+    np.add.at(n_rows, (counts.part, labels), counts.n_rows)
+    share = np.maximum(n_drawn / n_rows.sum(), _LEAST / n_rows.sum(axis=0))
+    return Drawing(view, _drawn(n_rows, share, rng))
+
+
+def weights_by_class(given: Any, classes: NDArray[Any], counts: Counts) -> Floats:
+    """Return the weight of each class, so that the mean of all rows' weights is 1."""
+    labels = np.searchsorted(classes, np.array(counts.label.tolist()))
+    of_class: Any = np.bincount(labels, counts.n_rows)
+    by_class = _weights_of(given, classes, of_class)
+    return by_class * (counts.n_rows.sum() / (by_class[labels] @ counts.weight))
 
 
 def _reader_of(estimator: Any, kind: Kind) -> Any:
@@ -82,9 +107,7 @@ def _kind_of(kinds: dict[Kind, str]) -> Kind:
     return kind
 
 
-def _weights_of(
-    given: Any, classes: NDArray[Any], of_class: NDArray[np.integer]
-) -> Floats:
+def _weights_of(given: Any, classes: NDArray[Any], of_class: Floats) -> Floats:
     """Return the weight of each class."""
     if isinstance(given, str) and given == "balanced":
         return of_class.sum() / (len(classes) * of_class)

@@ -10,7 +10,7 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -273,12 +273,10 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
         whole.classes_, labels = classes, in_classes(target, classes)
         weights = near_one(check_weights(sample_weight, len(labels)))
         rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
-        whole.members_ = [without_names(member, whole) for member in members]
-        whole.validation_losses_, whole._n_seen = [], len(labels)
+        by_kind = [[without_names(member, whole)] for member in members]
         unseen_by_all = np.zeros(len(labels), int)
-        by_kind = [[member] for member in whole.members_]
-        known = weighing_by(by_kind, rows, labels, weights, unseen_by_all, len(classes))
-        whole._keep_members(by_kind, known)
+        whole._weigh(by_kind, Rows(rows, labels, weights), unseen_by_all)
+        whole.validation_losses_ = []
         return whole
 
     @atomic
@@ -363,9 +361,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
                         self.validation_losses_, tol=self.tol,
                         n_iter_no_change=self.n_iter_no_change)  # fmt: skip
         by_kind = [members[kind :: len(kinds)] for kind in range(len(kinds))]
-        known = weighing_by(by_kind, rows, labels, weights, folds, n_classes)
-        self._keep_members(by_kind, known)
-        self._streamed, self._n_seen = None, len(labels)
+        self._weigh(by_kind, Rows(rows, labels, weights), folds)
         context.call_on_fit_task_end(estimator=self)
         return self
 
@@ -560,6 +556,22 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
         ]
         self._n_each = [len(members) for members in kept]
         self.members_ = [member for members in kept for member in members]
+
+    def _weigh(self, by_kind: Kinds, rows: Rows, folds: NDArray[np.intp]) -> None:
+        """Publish fitted members, weighed by rows that they did not learn from.
+
+        Parameters
+        ----------
+        by_kind : list of list of classifiers
+        rows : Rows
+            As the members see them.
+        folds : ndarray of shape (n,)
+            The member of each kind that has not seen the row; -1 where all have.
+        """
+        X, y, weights, _ = rows
+        known = weighing_by(by_kind, X, y, weights, folds, len(self.classes_))
+        self._keep_members(by_kind, known)
+        self._streamed, self._n_seen = None, len(y)
 
     def _scores_of(self, X: Any, *, ranks: bool = False) -> Floats:
         return self._class_scores(self._validate_new(X))

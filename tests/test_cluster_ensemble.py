@@ -1,0 +1,162 @@
+"""An ensemble over rows in parts: each kind learns as it does alone, and parts grow a forest."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import loclin
+import loclin.cluster
+import loclin.io
+from loclin.cluster import plan
+from loclin.cluster.parts import Counts, Sample, count, draw
+from tests.test_cluster import FAST, LABELS, MODELS, NEW, N, X, Y, error, fit, in_parts, in_turn
+
+FAR = X * [1.0, 10.0, 0.1, 3.0] + 5
+SAPL = clone(MODELS["sapl"]).set_params(calibrate=False)
+
+
+def ensemble(*kinds, **parameters):
+    return loclin.LocallyLinearEnsemble([*kinds], **({"random_state": 0} | parameters))
+
+
+def drawn(estimator, parts, sample_rows=600):
+    counts = in_turn(count, Counts.merge, parts, estimator)
+    drawing = plan.planned(estimator, counts, sample_rows)
+    return drawing.view, in_turn(draw, Sample.merge, parts, drawing)
+
+
+def test_a_kind_learns_as_it_does_alone_with_its_weights_of_classes():
+    weights = np.random.default_rng(0).integers(0, 3, N).astype(float)
+    parts = in_parts(X, Y, weights)
+    heavy = clone(SAPL).set_params(class_weight={0: 2.0, 1: 1.0, 2: 0.5})
+    found = fit(ensemble(FAST, heavy, standardize=False), parts)
+    for kind, member in zip((FAST, heavy), found.members_, strict=True):
+        np.testing.assert_array_equal(member.local_coef_, fit(kind, parts).local_coef_)
+
+
+def test_rows_are_standardized_once_as_the_sample_says():
+    parts = in_parts(FAR, Y)
+    start = drawn(ensemble(FAST), parts)[1].start
+    mean = np.average(start.X, axis=0, weights=start.weights)
+    spread = np.sqrt(np.average((start.X - mean) ** 2, axis=0, weights=start.weights))
+    given = in_parts((FAR - mean) / spread, Y)
+    for kind in FAST, SAPL:
+        (member,) = fit(ensemble(kind), parts).members_
+        alone = fit(clone(kind).set_params(standardize=False), given)
+        np.testing.assert_allclose(member.local_coef_, alone.local_coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_rows_held_out_weigh_the_kinds():
+    weights = np.random.default_rng(0).integers(0, 3, N).astype(float)
+    names = np.array(["low", "middle", "high"])[Y]
+    parts = in_parts(X, names, weights)
+    kinds = [FAST, SAPL, clone(MODELS["llsvm"]), clone(MODELS["ldkl"])]
+    model = ensemble(*kinds, standardize=False)
+    found = fit(model, parts)
+    view, (_, watched) = drawn(model, parts)
+    expected = loclin.LocallyLinearEnsemble.of(
+        [fit(kind, parts) for kind in kinds], watched.X, view.classes[watched.y], watched.weights
+    )
+    assert np.count_nonzero(found.shares_) > 1
+    np.testing.assert_allclose(found.shares_, expected.shares_)
+    np.testing.assert_allclose(found.predict_proba(NEW), expected.predict_proba(NEW), rtol=1e-6)
+    assert repr(found) == repr(model)
+    assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize("n_folds", [2, 4])
+def test_each_part_adds_trees_to_a_forest(n_folds):
+    """Fitted by hand to the same rows."""
+    parts = [*in_parts(X, Y), (X[Y == 0][:50], Y[Y == 0][:50])]  # one without two classes
+    forest = loclin.ForestClassifier(6, random_state=0)
+    model = ensemble(forest, n_folds=n_folds, standardize=False)
+    (found,) = fit(model, parts).members_
+    view, _ = drawn(model, parts)
+    by_hand = clone(forest).set_params(n_trees=-(-6 * n_folds // 4), standardize=False)
+    scores = 0.0
+    for number, part in enumerate(parts[:3]):
+        ((rows, learned, _),) = view.split(number, [part])
+        alone = clone(by_hand).fit(rows.X[learned], rows.y[learned])
+        scores += alone.decision_function(NEW) / 3
+    np.testing.assert_allclose(found.decision_function(NEW), scores, atol=1e-6)
+
+
+def test_a_forest_grows_on_some_rows_of_large_parts():
+    forest = loclin.ForestClassifier(6, most_rows=20, random_state=0)
+    seen = []
+
+    def noting(of_part, merge, parts, state):
+        if of_part.__name__ == "fit_alone":
+            seen.append(state.drawing.n_start)
+        return in_turn(of_part, merge, parts, state)
+
+    y = Y.copy()
+    y[:3] = 7
+    fit(ensemble(forest, FAST), in_parts(X, y), executor=noting)
+    (n_start,) = seen
+    assert n_start[:, :3].sum() == pytest.approx(10 * 20 * 3, abs=3)
+    assert n_start[:, 3].sum() == 3  # all of a rare class
+
+
+def test_the_default_learns_what_one_machine_does(tmp_path):
+    names = np.array(["low", "middle", "high"])[Y]
+    frame = pd.DataFrame(FAR, columns=list("abcd"))
+    parts = [(frame[k::3], names[k::3]) for k in range(3)]
+    model = loclin.LocallyLinearEnsemble(n_folds=2, random_state=0)
+    found, alone = fit(model, parts, rounds=20), clone(model).fit(frame, names)
+    new = pd.DataFrame(NEW * [1.0, 10.0, 0.1, 3.0] + 5, columns=list("abcd"))
+    expected = np.array(["low", "middle", "high"])[LABELS]
+    errors = [np.mean(one.predict(new) != expected) for one in (found, alone)]
+    assert errors[0] < 1.3 * errors[1] + 0.01
+    assert found.feature_names_in_.tolist() == list("abcd")
+    loclin.io.save(found, tmp_path / "whole.loclin")
+    same = loclin.io.load(tmp_path / "whole.loclin")
+    np.testing.assert_array_equal(same.predict_proba(new), found.predict_proba(new))
+    coef, intercept = found.local_model(new)
+    scores = np.einsum("nkd,nd->nk", coef, new.to_numpy()) + intercept
+    np.testing.assert_allclose(scores, found.decision_function(new), atol=1e-8)
+    assert found.partial_fit(frame[:50], names[:50]).predict(new[:5]).shape == (5,)
+
+
+def test_a_round_tells_the_kinds_so_far_and_may_be_the_last(capsys):
+    told = []
+
+    def note(model):
+        told.append((len(model.members_), error(model)))
+        return len(told) == 5
+
+    model = ensemble(FAST, SAPL, loclin.ForestClassifier(5), verbose=1)
+    found = fit(model, in_parts(X, Y), on_round=note)
+    assert len(told) == 5  # three of the first kind, two of the second
+    assert [n for n, _ in told[:3]] == [1, 1, 1]
+    assert told[-1][1] == error(found)
+    assert [line for line in capsys.readouterr().out.splitlines() if "/3" in line] == [
+        "LocallyLinearEnsemble: ML3Classifier 1/3",
+        "LocallyLinearEnsemble: SAPLClassifier 2/3",
+    ]
+
+
+def test_few_rows_hold_none_out():
+    rows = np.arange(18)
+    found = fit(ensemble(FAST, SAPL), in_parts(X[:18], rows // 3 % 3))
+    np.testing.assert_allclose(found.shares_, 0.5)
+
+
+def test_kinds_without_a_stream_are_refused():
+    with pytest.raises(TypeError, match="needs solver='sgd'"):
+        fit(ensemble(FAST, loclin.LLSVMClassifier(solver="dual_cd")), in_parts(X, Y))
+    with pytest.raises(ValueError, match="n_folds=1"):
+        fit(ensemble(FAST, n_folds=1), in_parts(X, Y))
+    with pytest.raises(ValueError, match="estimators="):
+        fit(loclin.LocallyLinearEnsemble([]), in_parts(X, Y))
+
+
+def test_trees_of_parts_that_are_lost_are_counted():
+    def losing(of_part, merge, parts, state):
+        lost = of_part.__name__ == "fit_alone"
+        return in_turn(of_part, merge, parts[: 2 if lost else 3], state)
+
+    model = ensemble(loclin.ForestClassifier(6), FAST)
+    with pytest.warns(loclin.cluster.RowsLeftOutWarning, match=f"1000 of {N} rows are left out"):
+        fit(model, in_parts(X, Y), executor=losing)
