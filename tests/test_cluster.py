@@ -13,7 +13,7 @@ import loclin
 import loclin.cluster
 import loclin.io
 from loclin.cluster import plan, rounds
-from loclin.cluster.parts import Counts, Learned, Round, count, draw, learn
+from loclin.cluster.parts import Counts, Learned, Round, Sample, count, draw, learn
 from loclin.engine.procedure import Part
 
 each = pytest.mark.parametrize
@@ -224,6 +224,17 @@ def test_parts_learn_what_one_machine_does(name):
     assert not hasattr(model, "classes_")
     assert found.get_params() == pytest.approx(model.get_params())
     assert len(found.objective_) == found.n_iter_ <= 60
+
+
+def test_ussvm_ends_with_the_codes_of_problem_3_of_the_sample():
+    model, parts = clone(MODELS["ussvm"]).set_params(tol=1e-8), in_parts(X, Y)
+    found = fit(model, parts)
+    counts = in_turn(count, Counts.merge, parts, model)
+    start = in_turn(draw, Sample.merge, parts, plan.planned(model, counts, 600)).start
+    found.set_params(beta=found.beta_)
+    codes, intercept = found.fit_codes(start.X, start.y, sample_weight=start.weights)
+    np.testing.assert_allclose(found.codes_.toarray(), codes.toarray(), atol=1e-3)
+    np.testing.assert_allclose(found.intercept_, intercept, atol=1e-3)
 
 
 @each("executor", ["threads", "processes"])

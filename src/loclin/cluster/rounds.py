@@ -69,7 +69,7 @@ def in_rounds(
         course.take(drawn.run(learn, Learned.merge, drawn.parts, next_round))
         stop = on_round(course.model()) if on_round is not None else False
         course.watch.end_where_due(course.recipe, None, stop=bool(stop))
-    return course.model()
+    return course.model(ended=True)
 
 
 def _begun(rows: Rows, estimator: Any, view: View) -> Any:
@@ -189,10 +189,12 @@ class _Course:
         if self.recipe.verbose:
             print(f"{type(self.begun).__name__}: {watch.report()}")
 
-    def model(self) -> Any:
-        """Return the classifier as it stands."""
+    def model(self, *, ended: bool = False) -> Any:
+        """Return the classifier as it stands, or in the end."""
         model, watch = copy(self.begun), self.watch
         model._learned, model._kept = learned_by(self.stream), self.stream.kept
+        if ended:
+            model._learned = self.recipe.ended(model._learned, self.start)
         model._stream = model._unfinished = None
         model.objective_ = [*watch.objectives]
         model.validation_scores_ = [*watch.accuracies]

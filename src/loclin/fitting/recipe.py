@@ -242,6 +242,12 @@ class Recipe(Known, ABC):
     ) -> StreamProcedure:
         """Begin a stream, these being its first rows, or go on from a fit before."""
 
+    def ended(self, learned: Any, rows: Rows) -> Any:
+        """Return what a stream has learned once rounds over parts end: these are some of
+        their rows.
+        """
+        return learned
+
     # What it tells.
 
     @classmethod

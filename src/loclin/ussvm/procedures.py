@@ -203,15 +203,9 @@ class DescentFit(Procedure):
         if final and not self.keep:
             self.kept = None
         model = model_of(self.descent)
-        D = model.dictionary
-        if not final or not np.isfinite(D).all():
+        if not final or not np.isfinite(model.dictionary).all():
             return model
-        P = self.rows.X @ D
-        signs = signs_of(self.rows.y, len(model.intercept))
-        codes = self.solver.solve(self.solver.problems(P, D, signs, self.rows.weights), D)
-        return SolvedSharedAtoms(
-            dictionary=D, beta=model.beta, unit=model.unit, **codes._asdict()
-        )
+        return with_solved_codes(model, self.rows, self.solver)
 
 
 class DescentStream(StreamProcedure):
@@ -295,6 +289,18 @@ class DescentStream(StreamProcedure):
         """Return the model as it stands, its codes pruned but not fitted again."""
         model = model_of(self.descent, self.n_nonzero)
         return StreamedSharedAtoms(t=self.n_seen, **vars(model))
+
+
+def with_solved_codes(
+    model: SharedAtoms, rows: Rows, solver: CodeSolver
+) -> SolvedSharedAtoms:
+    """Return a model with the codes that problem 3 has over its dictionary."""
+    D = model.dictionary
+    signs = signs_of(rows.y, len(model.intercept))
+    codes = solver.solve(solver.problems(rows.X @ D, D, signs, rows.weights), D)
+    return SolvedSharedAtoms(
+        dictionary=D, beta=model.beta, unit=model.unit, **codes._asdict()
+    )
 
 
 def model_of(descent: DictionaryDescent, n_nonzero: int | None = None) -> SharedAtoms:

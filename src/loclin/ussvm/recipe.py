@@ -20,7 +20,13 @@ from loclin.fitting.strength import check_strength
 from loclin.ussvm.checks import check_n_nonzero, dictionary_to_use
 from loclin.ussvm.codes import Penalty, root_mean_square
 from loclin.ussvm.descent import DictionaryDescent, first_atoms
-from loclin.ussvm.procedures import CodesFit, DescentFit, DescentStream, beta_of
+from loclin.ussvm.procedures import (
+    CodesFit,
+    DescentFit,
+    DescentStream,
+    beta_of,
+    with_solved_codes,
+)
 from loclin.ussvm.solver import CodeSolver
 
 # Atoms by default: so many at least; no more than so many, or than features.
@@ -116,6 +122,11 @@ class USSVMRecipe(Recipe):
             n_nonzero=self.n_nonzero,
             largest_batch=LARGEST_BATCH if is_auto else int(self.batch_size),
         )
+
+    def ended(self, learned: Any, rows: Rows) -> Any:
+        """Return the model with codes solved for: those of the descent lag behind."""
+        solver = self.code_solver(learned.unit, len(rows.y))
+        return with_solved_codes(learned, rows, solver)
 
     def code_solver(self, unit: float, n_samples: int) -> CodeSolver:
         """Return what solves problem 3,
