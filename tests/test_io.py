@@ -1,5 +1,6 @@
 """Files of models: what is saved comes back, and nothing else ever does."""
 
+import errno
 import inspect
 import io
 import json
@@ -298,6 +299,15 @@ def test_a_save_that_fails_leaves_the_file_before(path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before
     assert [*path.parent.iterdir()] == [path]
+
+
+def test_a_full_disk_is_said_with_the_name_of_the_file(path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=f"No space left on device: .*{path.name}"):
+        loclin.io.save(loclin.ML3Classifier(), path)
 
 
 def test_what_a_killed_save_left_is_removed_later(path):

@@ -292,8 +292,10 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
-    except BaseException:
+    except BaseException as error:
         beside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = os.fspath(target)  # of a full disk: which one is it?
         raise
     if os.name == "posix":  # so that a power cut does not bring the old name back
         folder = os.open(target.parent, os.O_RDONLY)
