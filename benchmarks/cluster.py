@@ -100,7 +100,7 @@ def measured(
         return 100 * float(np.mean(fitted.predict(X_test) != y_test))
 
     start = time.perf_counter()
-    loclin.cluster.fit(
+    whole = loclin.cluster.fit(
         classifier, parts, executor=executor, rounds=rounds, sample_rows=sample_rows,
         on_round=lambda fitted: errors.append(error(fitted)),
     )  # fmt: skip
@@ -108,7 +108,8 @@ def measured(
     alone = classifier.fit(X, y)
     return {
         "set": name, "model": model, "parts": n_parts, "seed": seed, "plain": options.plain,
-        "errors": [round(one, 2) for one in errors], "error of one process": error(alone),
+        "errors": [round(one, 2) for one in errors],
+        "error": error(whole), "error of one process": error(alone),
         "seconds of a round": float(np.median(executor.seconds[2:])),
         "kB of a round": float(np.median(executor.bytes[2:])) / 1000,
         "seconds in turn": in_turn, "seconds of one process": time.perf_counter() - start,

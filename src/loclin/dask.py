@@ -37,6 +37,7 @@ _RETRIES = 3  # of a task that fails
 _FAN_IN = 8  # values that one task merges
 _POLL = 1.0  # seconds from one look at the workers to the next
 _LOST = KilledWorker, OSError  # what happens to a part, not what is wrong with its rows
+_LOST_BLOCK = Block(np.empty((0, 0)), np.empty(0))
 
 
 class NoWorkersError(RuntimeError):
@@ -291,6 +292,11 @@ def _grouped(
     return parts
 
 
+def _without_lost_blocks(part: list[Future]) -> list[Any]:
+    """Return the blocks of a part, none of which keeps its task from running."""
+    return [_LOST_BLOCK if block.status == "error" else block for block in part]
+
+
 def _finished(futures: list[Future], *, may_lose: bool) -> list[Future]:
     """Return those that are done.
 
@@ -353,7 +359,7 @@ class _OverParts:
         state = self._submit(f"{name}-state-{token}", _itself, state)
         futures = [
             self._submit(f"{name}-{token}-{number}", of_part, number, part, state)
-            for number, part in enumerate(parts)
+            for number, part in enumerate(map(_without_lost_blocks, parts))
         ]
         self._wait(futures)
         found = _finished(futures, may_lose=self.has_begun)

@@ -62,8 +62,9 @@ class Kind(NamedTuple):
 
 def read(
     reader: Any, number: int, blocks: Any, *, reset: bool
-) -> Iterator[tuple[str, Rows]]:
-    """Yield the rows of each block that has some, and its name; labels as they are given.
+) -> Iterator[tuple[int, str, Rows]]:
+    """Yield the place of each block that has rows, its name and the rows; labels as they
+    are given.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def read(
     ValueError
         If a block is not valid. The message names it.
     """
-    for given in blocks:
+    for place, given in enumerate(blocks):
         X, y, weights, name = Block(*(given() if callable(given) else given))
         name = name or f"part {number}"
         if np.shape(X)[0] == 0 == np.shape(y)[0]:
@@ -97,7 +98,7 @@ def read(
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"In {name}: {error}") from error
-        yield name, of_positive_weight(X, y, weights)
+        yield place, name, of_positive_weight(X, y, weights)
 
 
 class Counts(NamedTuple):
@@ -135,7 +136,7 @@ def count(number: int, blocks: Any, estimator: Any) -> Counts:
     kinds: dict[Kind, str] = {}
     dtypes, found, weights = set(), [], []
     reader = clone(estimator)
-    for name, (X, y, row_weights, _) in read(reader, number, blocks, reset=True):
+    for _, name, (X, y, row_weights, _) in read(reader, number, blocks, reset=True):
         names = getattr(reader, "feature_names_in_", None)
         kind = Kind(X.shape[1], None if names is None else tuple(names), is_sparse(X))
         kinds.setdefault(kind, name)
@@ -187,13 +188,13 @@ class View:
         self, number: int, blocks: Any
     ) -> Iterator[tuple[Rows, NDArray[np.intp], NDArray[np.intp]]]:
         """Yield the rows of each block as they are given, and the places of those that are
-        learned and of those held out: the same in each call.
+        learned and of those held out: the same in each call, also where a block is lost.
 
         Only the labels of rows that may be held out are looked at: this is done in every
         round, for all rows.
         """
-        rng = np.random.default_rng([self.seed, number])
-        for _, rows in read(self.reader, number, blocks, reset=False):
+        for place, _, rows in read(self.reader, number, blocks, reset=False):
+            rng = np.random.default_rng([self.seed, number, place])
             drawn = rng.random(len(rows.y))
             watched = drawn < self.held_out.max()
             places = np.flatnonzero(watched)
