@@ -345,6 +345,13 @@ def test_parts_that_are_none_are_refused(executor):
             fit(FAST, given, executor=executor, n_jobs=1)
 
 
+def test_what_is_no_function_is_refused():
+    with pytest.raises(TypeError, match="on_round=5 is no function"):
+        fit(FAST, in_parts(X, Y), on_round=5)
+    with pytest.raises(ValueError, match="executor=None is not valid; use one of"):
+        fit(FAST, in_parts(X, Y), executor=None)
+
+
 def test_weights_that_are_nothing_or_overflow_are_refused():
     """Models of fewer classes than there are labels would be read beyond their end."""
     tiny = np.where(Y == 2, 1e-300, 1.0)
@@ -524,7 +531,7 @@ def test_members_that_cannot_be_weighed_are_refused():
         fit_members(FAST, [(X[by_label[:2000]], Y[by_label[:2000]]), (X, Y)])
     with pytest.raises(ValueError, match="hold out no rows to weigh members by: 18 are too few"):
         fit_members(FAST, in_parts(X[:18], np.arange(18) // 3 % 3), executor=in_turn)
-    with pytest.raises(TypeError, match="SVMKNNClassifier cannot be a member"):
+    with pytest.raises(TypeError, match=r"SVMKNNClassifier cannot be a member .* ML3"):
         fit_members(loclin.SVMKNNClassifier(), in_parts(X, Y))
     with pytest.raises(ValueError, match="alpha=-1"):
         fit_members(clone(FAST).set_params(alpha=-1), in_parts(X, Y))

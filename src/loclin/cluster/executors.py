@@ -69,7 +69,7 @@ def executor_of(given: str | Executor, n_jobs: int | None) -> Iterator[Executor]
 
     joblib writes large arrays to memory maps, once as long as the processes live.
     """
-    if not isinstance(given, str):
+    if callable(given):
         yield given
         return
     check_option("executor", given, {"threads", "processes"}, hint=" or a function")

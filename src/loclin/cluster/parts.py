@@ -99,14 +99,14 @@ def read(
         yield name, of_positive_weight(X, y, weights)
 
 
-def _block_of(given: Any, number: int) -> Block:
+def _block_of(given: Any, number: int) -> tuple[Any, Any, Any, str]:
     if not (isinstance(given, tuple | list) and 2 <= len(given) <= len(Block._fields)):
         raise TypeError(
             f"Part {number} is of {type(given).__name__}; make it a tuple (X, y) or (X, y, "
             "sample_weight), or a function that returns one, and give a list of them."
         )
-    block = Block(*given)
-    return block._replace(name=block.name or f"part {number}")
+    X, y, weights, name = Block(*given)
+    return X, y, weights, name or f"part {number}"
 
 
 class Counts(NamedTuple):

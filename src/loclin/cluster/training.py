@@ -98,6 +98,8 @@ def fit(
     True
     """
     _check(estimator, n_jobs, rounds, passes, sample_rows)
+    if not (on_round is None or callable(on_round)):
+        raise TypeError(f"on_round={on_round!r} is no function; give one, or None.")
     with executor_of(executor, n_jobs) as run:
         counts = run(count, Counts.merge, parts, clone(estimator))
         drawing = planned(estimator, counts, sample_rows)
