@@ -341,6 +341,39 @@ def test_what_is_wrong_with_a_block_is_said_with_its_name():
         fit(FAST, [(X[:0], Y[:0])])
     with pytest.raises(ValueError, match="weights of 0"):
         fit(clone(FAST).set_params(class_weight={0: 0, 1: 1, 2: 1}), parts)
+    with pytest.raises(ValueError, match=r"In part 0: .*inhomogeneous"):
+        fit(FAST, [([[1, 2], [1]], [1, 2])])
+
+
+@each("executor", ["threads", "processes"])
+def test_parts_that_are_none_are_refused(executor):
+    parts = in_parts(X, Y)
+    for given in [], iter(parts), dict(enumerate(parts)), X, None:
+        with pytest.raises(TypeError, match="parts must be a list, and not empty"):
+            fit(FAST, given, executor=executor)
+    for given in (X, Y), [X], [(X,)], [None], [lambda: None]:
+        with pytest.raises(TypeError, match=r"Part 0 is of \w+; make it a tuple \(X, y\)"):
+            fit(FAST, given, executor=executor, n_jobs=1)
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(TypeError, match="on_round=5 is no function"):
+        fit(FAST, in_parts(X, Y), on_round=5)
+    with pytest.raises(ValueError, match="executor=None is not valid; use one of"):
+        fit(FAST, in_parts(X, Y), executor=None)
+
+
+def test_weights_that_are_nothing_or_overflow_are_refused():
+    """Models of fewer classes than there are labels would be read beyond their end."""
+    tiny = np.where(Y == 2, 1e-300, 1.0)
+    for fit_all in fit, loclin.cluster.fit_members:
+        with pytest.raises(ValueError, match=r"Rows of \[2\] weigh nothing beside the others"):
+            fit_all(FAST, in_parts(X, Y, tiny))
+    for weight in 1e308, 5e-324:
+        with pytest.raises(ValueError, match=r"mean of the weights, .* is too large or too small"):
+            fit(FAST, in_parts(X, Y, np.full(N, weight)))
+    huge = fit(FAST, in_parts(X, Y, np.full(N, 1e300)))
+    np.testing.assert_allclose(huge.local_coef_, fit(FAST, in_parts(X, Y)).local_coef_)
 
 
 @each(
@@ -430,6 +463,19 @@ def test_what_goes_on_keeps_its_strength(name):
     assert getattr(longer, strength) == getattr(begun, strength)
 
 
+def test_what_goes_on_knows_its_features_parameters_and_precision():
+    parts = [(pd.DataFrame(part, columns=list("abcd")), y) for part, y in in_parts(X, Y)]
+    first = fit(MODELS["llsvm"], parts).set_params(warm_start=True)
+    for names, said in (("dcba", "feature names should match"), ("abc", "missing")):
+        others = [(part[list(names)], y) for part, y in parts]
+        with pytest.raises(ValueError, match=f"In part 0: [^$]*{said}"):
+            fit(first, others)
+    single = [(part.astype(np.float32), y) for part, y in parts]
+    assert fit(first, single).local_coef_.dtype == np.float64
+    with pytest.raises(ValueError, match="standardize=False differs from the True of the fit"):
+        fit(first.set_params(standardize=False), parts)
+
+
 def test_the_result_is_a_plain_classifier():
     found = fit(FAST, in_parts(X, Y))
     coef, intercept = found.local_model(NEW)
@@ -496,7 +542,7 @@ def test_members_that_cannot_be_weighed_are_refused():
         fit_members(FAST, [(X[by_label[:2000]], Y[by_label[:2000]]), (X, Y)])
     with pytest.raises(ValueError, match="hold out no rows to weigh members by: 18 are too few"):
         fit_members(FAST, in_parts(X[:18], np.arange(18) // 3 % 3), executor=in_turn)
-    with pytest.raises(TypeError, match="SVMKNNClassifier cannot be a member"):
+    with pytest.raises(TypeError, match=r"SVMKNNClassifier cannot be a member .* ML3"):
         fit_members(loclin.SVMKNNClassifier(), in_parts(X, Y))
     with pytest.raises(ValueError, match="alpha=-1"):
         fit_members(clone(FAST).set_params(alpha=-1), in_parts(X, Y))

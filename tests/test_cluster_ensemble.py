@@ -82,6 +82,20 @@ def test_each_part_adds_trees_to_a_forest(n_folds):
     np.testing.assert_allclose(found.decision_function(NEW), scores, atol=1e-6)
 
 
+def test_an_ensemble_without_trees_is_said_to_have_none():
+    order = np.argsort(Y, kind="stable")
+    parts = [(X[some], Y[some]) for some in np.array_split(order, 3)]
+    forest = loclin.ForestClassifier(6, random_state=0)
+    with pytest.warns(UserWarning, match="No part has rows of all classes"):
+        found = fit(ensemble(forest, FAST), parts)
+    assert [type(one) for one in found.members_] == [type(FAST)]
+    with (
+        pytest.warns(UserWarning, match="No part"),
+        pytest.raises(ValueError, match="No part has rows of all classes, which trees need"),
+    ):
+        fit(ensemble(forest), parts)
+
+
 def test_a_forest_grows_on_some_rows_of_large_parts():
     forest = loclin.ForestClassifier(6, most_rows=20, random_state=0)
     seen = []

@@ -1,16 +1,18 @@
 """Fits and predictions on a Dask cluster: its collections, its faults, what travels."""
 
+import asyncio
 import os
 import signal
 import threading
 from contextlib import contextmanager
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import loclin
 import loclin.cluster
@@ -148,6 +150,39 @@ def test_what_is_wrong_is_said(client):
     fails = dask.delayed(lambda: 1 / 0)()
     with pytest.raises(ZeroDivisionError):
         loclin.dask.fit(FAST, [fails], [fails], client=client)
+    with pytest.raises(ValueError, match="X and y have no blocks"):
+        loclin.dask.fit(FAST, [], [], client=client)
+    with pytest.raises(TypeError, match=r"X is of Delayed\w*; give a dask array"):
+        loclin.dask.fit(FAST, dask.delayed(X), DY, client=client)
+    with pytest.raises(TypeError, match=r"parts_per_worker=1\.5 has type float"):
+        loclin.dask.fit(FAST, DX, DY, client=client, parts_per_worker=1.5)
+    with pytest.raises(TypeError, match=r"client must be a distributed\.Client"):
+        loclin.dask.fit(FAST, DX, DY, client="tcp://127.0.0.1:8786")
+
+
+@pytest.mark.parametrize("say", [loclin.dask.predict, loclin.dask.predict_proba])
+def test_predictions_of_what_has_no_blocks_are_refused(say):
+    model = clone(FAST).fit(X[:200], Y[:200])
+    for rows in X, pd.DataFrame(X), sparse.csr_array(X), dask.delayed(X), None:
+        with pytest.raises(TypeError, match="give a dask array, a dask data frame or a list"):
+            say(model, rows)
+    with pytest.raises(NotFittedError):
+        say(FAST, DX)
+
+
+def test_a_coroutine_is_told_to_fit_in_a_thread():
+    """A client that waits for itself would wait for ever."""
+
+    async def fits(in_thread):
+        async with distributed.Client(
+            processes=False, asynchronous=True, dashboard_address=":0"
+        ) as client:
+            given = partial(loclin.dask.fit, FAST, DX, DY, client=client, rounds=1)
+            return await asyncio.to_thread(given) if in_thread else given()
+
+    with pytest.raises(TypeError, match="In a coroutine, fit in a thread"):
+        asyncio.run(fits(in_thread=False))
+    assert asyncio.run(fits(in_thread=True)).n_iter_ == 1
 
 
 def test_an_ensemble_learns_kind_by_kind(client):
@@ -192,11 +227,12 @@ def test_predictions_stay_where_the_rows_are(client):
         lists = function(model, [dask.delayed(one) for (one,) in blocks_of(X)])
         np.testing.assert_array_equal(np.concatenate(dask.compute(*lists)), expected)
     frame = pd.DataFrame(X, columns=list("abcd"))
-    model = clone(model).fit(frame, np.array(["x", "y", "z"])[Y])
+    model = clone(model).fit(frame, np.array(["x", "y", "z"], object)[Y])
     table = dd.from_pandas(frame.assign(i=range(len(Y))), chunksize=SIZE)
     table = table[table["i"] >= SIZE][list("abcd")]  # the first part is empty
     labels = loclin.dask.predict(model, table)
     pd.testing.assert_index_equal(labels.compute().index, frame.index[SIZE:])
+    assert labels.dtype == labels.compute().dtype
     assert labels.compute().tolist() == model.predict(frame[SIZE:]).tolist()
     told = loclin.dask.predict_proba(model, table)
     assert told.columns.tolist() == ["x", "y", "z"]

@@ -12,11 +12,13 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
+from numbers import Integral
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from loclin import cluster
 from loclin.cluster.parts import Block
@@ -26,6 +28,7 @@ from loclin.fitting.checks import check_number
 try:
     import dask
     from dask import is_dask_collection
+    from dask.delayed import Delayed
     from distributed import Client, Future, default_client, wait
     from distributed.scheduler import KilledWorker
 except ImportError as error:
@@ -175,6 +178,7 @@ def predict(model: Any, X: Any) -> Any:
     -------
     labels : dask array of shape (n_samples,), dask series or list of delayed
     """
+    check_is_fitted(model, "classes_")
     return _lazily(model, "predict", X, model.classes_.dtype, None)
 
 
@@ -192,6 +196,7 @@ def predict_proba(model: Any, X: Any) -> Any:
     probabilities : dask array (n_samples, n_classes), dask data frame or list of delayed
         A data frame has the labels as columns.
     """
+    check_is_fitted(model, "classes_")
     return _lazily(model, "predict_proba", X, np.dtype(float), model.classes_)
 
 
@@ -205,14 +210,15 @@ def _said(rows: Any, model: Any, method: str, as_type: Any, columns: Any) -> Any
     import pandas as pd
 
     if columns is None:
-        return pd.Series(said, index=rows.index)
+        return pd.Series(said, index=rows.index, dtype=as_type)
     return pd.DataFrame(said, index=rows.index, columns=columns)
 
 
 def _lazily(model: Any, method: str, X: Any, as_type: Any, columns: Any) -> Any:
     told = {"model": dask.delayed(model), "method": method}
     told |= {"as_type": as_type, "columns": columns}
-    if not is_dask_collection(X):
+    _check_blocks("X", X)
+    if isinstance(X, list | tuple):
         return [dask.delayed(_said)(block, **told) for block in X]
     if hasattr(X, "map_partitions"):
         meta = (None, as_type) if columns is None else dict.fromkeys(columns, as_type)
@@ -235,8 +241,11 @@ def _blocks_of(*collections: Any) -> list[Any]:
     numbers = {name: len(blocks) for name, blocks in delayed.items()}
     if len(set(numbers.values())) > 1:
         raise ValueError(
-            f"X and y must have the same blocks, got {numbers} of them. Rechunk one like the other."
+            f"{', '.join(numbers)} must have the same blocks, got {numbers} of them. Rechunk one "
+            "like the other."
         )
+    if not all(numbers.values()):
+        raise ValueError("X and y have no blocks.")
     return [
         dask.delayed(Block)(
             *(block if len(block) == 3 else (*block, None)), f"block {number}"
@@ -245,14 +254,21 @@ def _blocks_of(*collections: Any) -> list[Any]:
     ]
 
 
-def _delayed(name: str, given: Any) -> Sequence[Any]:
+def _check_blocks(name: str, given: Any) -> None:
+    """Raise TypeError unless something has blocks."""
     if isinstance(given, list | tuple):
-        return given
-    if not is_dask_collection(given):
+        return
+    if not is_dask_collection(given) or isinstance(given, Delayed):
         raise TypeError(
             f"{name} is of {type(given).__name__}; give a dask array, a dask data frame or a list "
-            "of delayed blocks. loclin.cluster.fit takes rows in memory."
+            "of delayed blocks. loclin.cluster.fit, and what it returns, take rows in memory."
         )
+
+
+def _delayed(name: str, given: Any) -> Sequence[Any]:
+    _check_blocks(name, given)
+    if isinstance(given, list | tuple):
+        return given
     if getattr(given, "ndim", 1) == 2 and hasattr(given, "rechunk"):
         given = given.rechunk({1: -1})
     return list(np.ravel(given.to_delayed()))
@@ -266,8 +282,13 @@ def _parts_of(
     """Yield the parts that lie on the cluster, and the executor over them."""
     check_number("timeout", timeout, low=0, open_low=True)
     if parts_per_worker is not None:
-        check_number("parts_per_worker", parts_per_worker, low=1)
+        check_number("parts_per_worker", parts_per_worker, Integral, low=1)
     client = default_client() if client is None else client
+    if not isinstance(client, Client) or client.asynchronous:
+        raise TypeError(
+            "client must be a distributed.Client for which a fit can wait. In a coroutine, fit in "
+            "a thread: await asyncio.to_thread(loclin.dask.fit, ...)."
+        )
     over_parts = _OverParts(client, timeout)
     with client.as_current():
         blocks = over_parts.computed(_blocks_of(X, y, sample_weight))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce
 from typing import Any, Protocol
@@ -43,15 +43,24 @@ class Executor(Protocol):
 def _in_threads(
     n_jobs: int | None, of_part: Any, merge: Any, parts: Any, state: Any
 ) -> Any:
-    tasks = [(number, [part], state) for number, part in enumerate(parts)]
+    tasks = [(number, [part], state) for number, part in _numbered(parts)]
     return reduce(merge, side_by_side(of_part, tasks, n_jobs))
 
 
 def _in_processes(
     processes: Parallel, of_part: Any, merge: Any, parts: Any, state: Any
 ) -> Any:
-    tasks = (delayed(of_part)(number, [part], state) for number, part in enumerate(parts))
+    tasks = (delayed(of_part)(number, [part], state) for number, part in _numbered(parts))
     return reduce(merge, processes(tasks))
+
+
+def _numbered(parts: Any) -> Iterator[tuple[int, Any]]:
+    """Return parts and their numbers; they are run through once in each round."""
+    if not isinstance(parts, Sequence) or not parts:
+        raise TypeError(
+            "parts must be a list, and not empty. Give tuples (X, y) in it, or functions."
+        )
+    return enumerate(parts)
 
 
 @contextmanager
@@ -60,7 +69,7 @@ def executor_of(given: str | Executor, n_jobs: int | None) -> Iterator[Executor]
 
     joblib writes large arrays to memory maps, once as long as the processes live.
     """
-    if not isinstance(given, str):
+    if callable(given):
         yield given
         return
     check_option("executor", given, {"threads", "processes"}, hint=" or a function")

@@ -14,6 +14,7 @@ from loclin.cluster.members import Alone, Fitted, fit_alone
 from loclin.cluster.parts import Sample
 from loclin.cluster.plan import drawing, weights_by_class
 from loclin.cluster.rounds import Drawn, in_rounds
+from loclin.engine.warned import warn
 from loclin.ensemble.kinds import kinds_of, know_units, unfitted_member
 from loclin.ensemble.members import Kinds, is_forest, without_names
 from loclin.ensemble.merging import merged
@@ -99,7 +100,12 @@ def _grown(forest: Any, drawn: Drawn, n_folds: int) -> list[Any]:
     of_parts = Alone(drawing(drawn.view, drawn.counts, n_drawn, rng), forest)
     found = drawn.run(fit_alone, Fitted.merge, drawn.parts, of_parts)
     found.warn_of_others(drawn.counts)
-    return merged(found.members) if found.members else []
+    if not found.members:
+        warn(
+            "No part has rows of all classes, so the ensemble has no trees. Make parts alike."
+        )
+        return []
+    return merged(found.members)
 
 
 def _whole(ensemble: Any, drawn: Drawn, by_kind: Kinds) -> Any:
@@ -112,5 +118,9 @@ def _whole(ensemble: Any, drawn: Drawn, by_kind: Kinds) -> Any:
     whole._features, whole.validation_losses_ = view.features, []
     rows, unseen = (drawn.start, -1) if watched is None else (watched, 0)
     members = [[without_names(one, whole) for one in kind] for kind in by_kind if kind]
+    if not members:
+        raise ValueError(
+            "No part has rows of all classes, which trees need. Make parts alike."
+        )
     whole._weigh(members, rows, np.full(len(rows.y), unseen))
     return whole

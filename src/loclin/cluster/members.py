@@ -15,6 +15,7 @@ from loclin.cluster.rounds import RowsLeftOutWarning
 from loclin.engine.data import Rows
 from loclin.engine.warned import warn
 from loclin.ensemble import LocallyLinearEnsemble
+from loclin.ensemble.members import CAN_BE_MEMBERS
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.checks import check_n_jobs
 
@@ -105,7 +106,9 @@ def fit_members(
     True
     """
     if not isinstance(estimator, LocallyLinearClassifier):
-        raise TypeError(f"{type(estimator).__name__} cannot be a member of an ensemble.")
+        raise TypeError(
+            f"{type(estimator).__name__} cannot be a member of an ensemble. {CAN_BE_MEMBERS}"
+        )
     estimator._checked_parameters()
     check_n_jobs(n_jobs)
     with executor_of(executor, n_jobs) as run:

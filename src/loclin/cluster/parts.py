@@ -84,11 +84,10 @@ def read(
         If a block is not valid. The message names it.
     """
     for place, given in enumerate(blocks):
-        X, y, weights, name = Block(*(given() if callable(given) else given))
-        name = name or f"part {number}"
-        if np.shape(X)[0] == 0 == np.shape(y)[0]:
-            continue
+        X, y, weights, name = _block_of(given() if callable(given) else given, number)
         try:
+            if np.shape(X)[:1] == (0,) == np.shape(y)[:1]:
+                continue
             with config_context(assume_finite=not reset):
                 X, y = read_labelled_rows(reader, X, y, reset=reset)
             y = column_or_1d(y)
@@ -99,6 +98,16 @@ def read(
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"In {name}: {error}") from error
         yield place, name, of_positive_weight(X, y, weights)
+
+
+def _block_of(given: Any, number: int) -> tuple[Any, Any, Any, str]:
+    if not (isinstance(given, tuple | list) and 2 <= len(given) <= len(Block._fields)):
+        raise TypeError(
+            f"Part {number} is of {type(given).__name__}; make it a tuple (X, y) or (X, y, "
+            "sample_weight), or a function that returns one, and give a list of them."
+        )
+    X, y, weights, name = Block(*given)
+    return X, y, weights, name or f"part {number}"
 
 
 class Counts(NamedTuple):
@@ -282,12 +291,23 @@ def fitted_to(rows: Rows, estimator: Any, view: View, **changes: Any) -> Any:
     """Return a classifier fitted to rows of a view, some parameters being others meanwhile.
 
     The rows' weights have those of their classes.
+
+    Raises
+    ------
+    ValueError
+        If the rows of a class are missing, or weigh nothing beside the others.
     """
     model = clone(estimator)
     given = model.get_params(deep=False)
     changes["class_weight"] = None
     model.set_params(**{name: changes[name] for name in changes.keys() & given.keys()})
     model.fit(rows.X, view.classes[rows.y], rows.weights)
+    lacking = np.setdiff1d(view.classes, model.classes_)
+    if len(lacking):
+        raise ValueError(
+            f"Rows of {lacking.tolist()} weigh nothing beside the others, or are lost. Raise their "
+            "weights, or leave these classes out."
+        )
     return model.set_params(**given)
 
 

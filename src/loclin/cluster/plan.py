@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,12 +69,32 @@ def drawing(
     return Drawing(view, _drawn(n_rows, share, rng))
 
 
+def as_it_knows(estimator: Any, drawing: Drawing) -> Drawing:
+    """Return the same for the features, and the precision, of a fit that goes on."""
+    names = getattr(estimator, "feature_names_in_", None)
+    reader = _reader_of(estimator, Kind(estimator.n_features_in_, names, False))
+    dtype = estimator._learned.local_coef.dtype
+    return replace(drawing, view=replace(drawing.view, reader=reader, dtype=dtype))
+
+
 def weights_by_class(given: Any, classes: NDArray[Any], counts: Counts) -> Floats:
-    """Return the weight of each class, so that the mean of all rows' weights is 1."""
+    """Return the weight of each class, so that the mean of all rows' weights is 1.
+
+    Raises
+    ------
+    ValueError
+        If weights are too large to be added, or too small to be divided by.
+    """
     labels = np.searchsorted(classes, np.array(counts.label.tolist()))
     of_class: Any = np.bincount(labels, counts.n_rows)
     by_class = _weights_of(given, classes, of_class)
-    return by_class * (counts.n_rows.sum() / (by_class[labels] @ counts.weight))
+    mean = by_class[labels] @ counts.weight / counts.n_rows.sum()
+    if not np.finfo(float).tiny <= mean < np.inf:
+        raise ValueError(
+            f"The mean of the weights, {mean:g}, is too large or too small. Divide all weights by "
+            "the largest."
+        )
+    return by_class / mean
 
 
 def _reader_of(estimator: Any, kind: Kind) -> Any:

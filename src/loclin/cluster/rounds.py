@@ -72,6 +72,11 @@ def in_rounds(
     return course.model(ended=True)
 
 
+def goes_on(estimator: Any) -> bool:
+    """Tell whether a classifier goes on from an earlier fit."""
+    return getattr(estimator, "warm_start", False) and estimator._is_fitted()
+
+
 def _begun(rows: Rows, estimator: Any, view: View) -> Any:
     """Return the classifier fitted to the sample: it has chosen all that is to be chosen."""
     short = {"calibrate": False, "warm_start": False, "verbose": 0}
@@ -130,10 +135,11 @@ class _Course:
     def __init__(self, estimator: Any, drawn: Drawn, rounds: int) -> None:
         view, (_, watched), counts = drawn.view, drawn.sample, drawn.counts
         self.view = view
-        goes_on = estimator.warm_start and estimator._is_fitted()
-        if goes_on:
+        old = goes_on(estimator)
+        self.begun = copy(estimator) if old else _begun(drawn.start, estimator, view)
+        if old:
             check_same_classes(view.classes, estimator.classes_)
-        self.begun = estimator if goes_on else _begun(drawn.start, estimator, view)
+            self.begun._keep_parameters("warm_start=False or a clone", goes_on=True)
         self.start, self.watched = (
             rows and self.begun._features.of_rows(rows) for rows in drawn.sample
         )
@@ -143,9 +149,9 @@ class _Course:
         recipe = self.begun._recipe(view.seed, streams=True)
         tol = _OF_TOL * recipe.tol
         self.recipe = replace(recipe, max_iter=rounds, average=0, tol=tol)
-        share = 1.0 if goes_on else len(drawn.start.y) / self.n_rows
+        share = 1.0 if old else len(drawn.start.y) / self.n_rows
         self.recipe, learned = _for_all_rows(self.recipe, self.begun._learned, share)
-        if not goes_on and hasattr(learned, "t"):
+        if not old and hasattr(learned, "t"):
             learned = replace(learned, t=0)
         rng, before = np.random.default_rng(view.seed), Before(learned, self.begun._kept)
         self.stream = self.recipe.begin_stream(self.start, rng, before)

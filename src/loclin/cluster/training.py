@@ -11,8 +11,8 @@ from sklearn.base import clone
 from loclin.cluster.executors import Executor, executor_of
 from loclin.cluster.kinds import by_kinds
 from loclin.cluster.parts import Counts, Sample, count, draw
-from loclin.cluster.plan import planned
-from loclin.cluster.rounds import Drawn, in_rounds
+from loclin.cluster.plan import as_it_knows, planned
+from loclin.cluster.rounds import Drawn, goes_on, in_rounds
 from loclin.ensemble import LocallyLinearEnsemble
 from loclin.ensemble.members import is_forest
 from loclin.fitting.base import LocallyLinearClassifier
@@ -98,9 +98,13 @@ def fit(
     True
     """
     _check(estimator, n_jobs, rounds, passes, sample_rows)
+    if not (on_round is None or callable(on_round)):
+        raise TypeError(f"on_round={on_round!r} is no function; give one, or None.")
     with executor_of(executor, n_jobs) as run:
         counts = run(count, Counts.merge, parts, clone(estimator))
         drawing = planned(estimator, counts, sample_rows)
+        if goes_on(estimator):
+            drawing = as_it_knows(estimator, drawing)
         sample = run(draw, Sample.merge, parts, drawing)
         drawn = Drawn(run, parts, counts, drawing.view, sample)
         whole = isinstance(estimator, LocallyLinearEnsemble)
