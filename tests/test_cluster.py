@@ -438,8 +438,10 @@ def test_early_stopping_watches_rows_held_out(capsys):
     best = max(found.validation_scores_[:-2])
     assert max(found.validation_scores_[-2:]) < best + model.tol / 10
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == found.n_iter_  # none of the fit to the sample
-    assert printed[0].startswith("ML3Classifier: iteration 1/40")
+    assert len(printed) == 2 + found.n_iter_  # none of the fit to the sample
+    assert printed[0] == f"ML3Classifier: {N} rows of 3 classes and 4 features, in 3 parts"
+    assert printed[1].startswith("ML3Classifier: begins with a fit to 60")
+    assert printed[2].startswith("ML3Classifier: round 1/40")
 
 
 def test_a_saved_round_goes_on(tmp_path):

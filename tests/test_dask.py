@@ -117,6 +117,19 @@ def error_of(model):
     )
 
 
+def test_tables_in_many_small_files(client, tmp_path):
+    """Dask joins files when it reads one column of them."""
+    pytest.importorskip("pyarrow")
+    table = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.array(["x", "y", "z"])[Y])
+    for k in range(6):
+        table[k * SIZE : (k + 1) * SIZE].to_parquet(tmp_path / f"{k}.parquet")
+    files = dd.read_parquet(tmp_path)
+    rows, labels = files.drop(columns="kind"), files["kind"]
+    found = loclin.dask.fit(FAST, rows, labels, rows["a"] * 0 + 1, **SHORT)
+    assert found.feature_names_in_.tolist() == list("abcd")
+    assert loclin.dask.predict(found, rows).compute().eq(labels.compute()).mean() > 0.7
+
+
 def test_sparse_blocks_and_labels_of_strings(client):
     rows = sparse.csr_matrix(np.where(np.abs(X) > 0.3, X, 0.0))
     names = np.array(["low", "middle", "high"])[Y]

@@ -269,7 +269,10 @@ def _delayed(name: str, given: Any) -> Sequence[Any]:
     _check_blocks(name, given)
     if isinstance(given, list | tuple):
         return given
-    if getattr(given, "ndim", 1) == 2 and hasattr(given, "rechunk"):
+    if hasattr(given, "map_partitions"):
+        # Dask joins small files of one column, but not those of the whole table.
+        return list(given.to_delayed(optimize_graph=False))
+    if given.ndim == 2:
         given = given.rechunk({1: -1})
     return list(np.ravel(given.to_delayed()))
 

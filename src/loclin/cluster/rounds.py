@@ -193,7 +193,7 @@ class _Course:
         if self.recipe.early_stopping and self.watched is not None:
             watch.accuracies.append(accuracy_of(self.recipe, model, self.watched))
         if self.recipe.verbose:
-            print(f"{type(self.begun).__name__}: {watch.report()}")
+            print(f"{type(self.begun).__name__}: {watch.report('round')}")
 
     def model(self, *, ended: bool = False) -> Any:
         """Return the classifier as it stands, or in the end."""

@@ -117,9 +117,9 @@ class Watch:
         """Tell whether the next iteration is one of those that are averaged."""
         return len(self.objectives) >= self.last - self.average
 
-    def report(self) -> str:
+    def report(self, called: str = "iteration") -> str:
         """Return what the last iteration says."""
-        told = f"iteration {len(self.objectives)}/{self.last}, objective {self.objectives[-1]:.6g}"
+        told = f"{called} {len(self.objectives)}/{self.last}, objective {self.objectives[-1]:.6g}"
         if self.accuracies:
             told += f", validation accuracy {self.accuracies[-1]:.4f}"
         return told
