@@ -11,7 +11,7 @@ import loclin
 import loclin.io
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 from loclin.engine.data import Rows
-from loclin.fitting.pieces import pieces_of
+from loclin.fitting.pieces import pieces_of, rows_to_learn
 from loclin.portable import Pieces, describe
 from loclin.portable.reader import with_pieces, without_pieces
 
@@ -289,10 +289,39 @@ def test_points_of_another_width_are_refused_by_name(wide):
         loclin.LLSVMClassifier(coding, pieces=5, **SHORT).fit(X, Y)
 
 
-def test_too_many_numbers_are_not_looked_at(monkeypatch):
-    monkeypatch.setattr("loclin.fitting.pieces._MOST_BYTES", 800)
-    monkeypatch.setattr("loclin.fitting.pieces.pieces_of", None)
-    assert loclin.ML3Classifier(1, random_state=0).fit(X, Y).pieces_ is None
+def test_rows_with_more_pieces_than_memory_holds_are_drawn_by_class(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (6000, 2))
+    y = np.array(["a", "b", "rare"])[(np.floor(3 * x[:, 0]) % 2).astype(int)]
+    y[:40] = "rare"
+    model = loclin.ML3Classifier(1, random_state=0, alpha="scale", warm_start=True)
+    found = clone(model).fit(x, y)
+    bytes_of_row = 8 * (2 + len(found.pieces_.feature))
+    monkeypatch.setattr("loclin.fitting.pieces._MOST_BYTES", 1500 * bytes_of_row)
+    monkeypatch.setattr("loclin.fitting.pieces._FEWEST_OF_CLASS", 30)
+    learned = []
+
+    def noting(recipe, rows):
+        learned.append(rows_to_learn(recipe, rows))
+        return learned[-1]
+
+    monkeypatch.setattr("loclin.fitting.base.rows_to_learn", noting)
+    said = "with them 6000 rows would take .* learns from 15.. of them, drawn at random"
+    with pytest.warns(UserWarning, match=said):
+        some = model.fit(x, y)
+    with pytest.warns(UserWarning, match=said):
+        some.fit(x, y)  # it goes on
+    for rows in learned:
+        np.testing.assert_allclose(
+            np.bincount(rows.y), [(y == "a").sum() / 4, (y == "b").sum() / 4, 30], atol=1
+        )
+        assert len(set(rows.origin)) == len(rows.y)
+        np.testing.assert_array_equal(rows.X, x[rows.origin])
+        assert rows.weights.mean() == pytest.approx(1)
+    errors = [np.mean(one.predict(x) != y) for one in (found, some)]
+    assert errors[1] < errors[0] + 0.02 < 0.1
+    assert clone(model).set_params(pieces=8).fit(x, y).pieces_ is not None
+    assert len(learned[-1].y) == 6000  # nobody chose for the user
 
 
 def test_sparse_rows_have_none():

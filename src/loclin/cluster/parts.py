@@ -22,13 +22,13 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from loclin.engine.data import Floats, Labels, Rows, is_sparse, stacked
+from loclin.engine.data import Floats, Rows, is_sparse, stacked
 from loclin.engine.merging import merged
 from loclin.engine.procedure import StreamProcedure
 from loclin.engine.threads import threads_for
 from loclin.fitting.checks import check_weights, read_labelled_rows
 from loclin.fitting.features import PLAIN, FeatureMap
-from loclin.fitting.rows import of_positive_weight
+from loclin.fitting.rows import at_random, of_positive_weight
 from loclin.fitting.targets import in_classes
 
 _CHUNK = 10_000  # rows that are mapped, and learned, at once
@@ -272,19 +272,6 @@ def draw(number: int, blocks: Any, state: Drawing) -> Sample:
         )
     ]
     return reduce(Sample.merge, samples)
-
-
-def at_random(
-    labels: Labels, numbers: NDArray[np.integer], rng: np.random.Generator
-) -> NDArray[np.bool_]:
-    """Tell which rows are drawn, so many of each class, or all."""
-    order = rng.permutation(len(labels))
-    by_class = order[np.argsort(labels[order], kind="stable")]
-    counts = np.bincount(labels, minlength=len(numbers))
-    ranks = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
-    drawn = np.zeros(len(labels), np.bool_)
-    drawn[by_class] = ranks < np.repeat(numbers, counts)
-    return drawn
 
 
 def fitted_to(rows: Rows, estimator: Any, view: View, **changes: Any) -> Any:

@@ -30,7 +30,7 @@ from loclin.fitting.checks import check_shared_parameters, read_labelled_rows
 from loclin.fitting.ending import Watch, accuracy_of, check_learned, warn_of_end
 from loclin.fitting.mapped import LinearMap
 from loclin.fitting.metric import StreamedMetric, chosen_metric
-from loclin.fitting.pieces import chosen_features
+from loclin.fitting.pieces import chosen_features, rows_to_learn
 from loclin.fitting.recipe import Before, Recipe
 from loclin.fitting.rows import RunningMean, hold_out, weigh, weighed
 from loclin.fitting.scored import ByLocalModels
@@ -130,7 +130,7 @@ class LocallyLinearClassifier(
             recipe = replace(recipe, features=map_without_pieces(recipe, rows))
             recipe = replace(recipe, features=chosen_features(recipe, rows))
         self._features = recipe.features
-        rows = self._seen(rows, goes_on=continued)
+        rows = self._seen(rows_to_learn(recipe, rows), goes_on=continued)
         recipe = replace(recipe, features=self._features, largest=self._largest)
         if not (continued or chosen):
             recipe = replace(recipe, factor=chosen_factor(recipe, rows))

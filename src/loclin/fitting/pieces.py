@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loclin.engine.data import Floats, Rows, is_sparse
-from loclin.engine.warned import quiet
+from loclin.engine.warned import quiet, warn
 from loclin.fitting.columns import has_frozen
 from loclin.fitting.features import FeatureMap, standardized
 from loclin.fitting.metric import held_out_loss, is_whole, refits, splits, stronger
 from loclin.fitting.probability import few_of
 from loclin.fitting.recipe import Recipe
-from loclin.fitting.rows import part_of
+from loclin.fitting.rows import at_random, part_of
 from loclin.portable.words import Pieces
 
 N_PIECES = 8  # of a feature, where their number is not given (docs/notes/pieces.md)
@@ -30,7 +30,9 @@ _KNOT_ROWS = 20_000  # so many rows, at most, tell where knots are
 _ULPS = 16
 # "auto" tries no more features: pixels and embeddings gain little, and would cost much.
 _MOST_FEATURES = 128
-_MOST_BYTES = 2**31  # "auto" takes no more memory for rows with their pieces
+# Rows with their pieces take no more memory with "auto": some of each class are learned
+# then, and so many at least.
+_MOST_BYTES, _FEWEST_OF_CLASS = 2**31, 1000
 
 
 def pieces_of(rows: Rows, n_pieces: int) -> Pieces | None:
@@ -144,14 +146,45 @@ def chosen_features(recipe: Recipe, rows: Rows) -> FeatureMap:
         candidate = pieces_of(rows, int(recipe.pieces or 0))
         return plain if candidate is None else _with(rows, candidate, plain)
     parts = [] if rows.y.ndim == 2 else list(splits(rows.y, recipe.seed))
-    if not parts or rows.X.nbytes * (1 + N_PIECES) > _MOST_BYTES:
-        return plain
-    candidate = pieces_of(rows, N_PIECES)
+    candidate = pieces_of(rows, N_PIECES) if parts else None
     if candidate is None:
         return plain
-    maps = [plain, _with(rows, candidate, plain)]
+    some = _that_fit(rows, candidate, recipe.seed)
+    maps = [plain, _with(some, candidate, plain)]
     losses = [_held_out_loss(replace(recipe, features=one), rows, parts) for one in maps]
     return maps[int(np.argmin(losses))]  # of equals, the first
+
+
+def rows_to_learn(recipe: Recipe, rows: Rows) -> Rows:
+    """Return rows that fit in memory as the recipe's map shows them, all of them mostly."""
+    pieces = recipe.features.pieces
+    if pieces is None or recipe.pieces != "auto":
+        return rows
+    some, n = _that_fit(rows, pieces, recipe.seed), len(rows.y)
+    if len(some.y) < n:
+        n_bytes = n * _bytes_of_row(rows, pieces)
+        warn(
+            f"Pieces of features lower the error, but with them {n} rows would take "
+            f"{n_bytes / 2**30:.1f} GiB. The fit learns from {len(some.y)} of them, drawn at "
+            f"random. loclin.cluster.fit learns from all, and so does pieces={N_PIECES}, with that "
+            "much memory."
+        )
+    return some
+
+
+def _bytes_of_row(rows: Rows, pieces: Pieces) -> int:
+    return int(rows.X.itemsize * (rows.X.shape[1] + len(pieces.feature)))
+
+
+def _that_fit(rows: Rows, pieces: Pieces, seed: int) -> Rows:
+    """Return rows with their pieces in `_MOST_BYTES`: all, or some, drawn at random."""
+    n, most = len(rows.y), _MOST_BYTES // _bytes_of_row(rows, pieces)
+    if n <= most:
+        return rows
+    of_class = np.bincount(rows.y)
+    numbers = np.maximum(of_class * most // n, np.minimum(of_class, _FEWEST_OF_CLASS))
+    drawn = at_random(rows.y, numbers, np.random.default_rng(seed))
+    return part_of(rows, np.flatnonzero(drawn))
 
 
 def _with(rows: Rows, pieces: Pieces, plain: FeatureMap) -> FeatureMap:

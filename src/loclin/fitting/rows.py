@@ -131,6 +131,19 @@ def part_of(rows: Rows, part: NDArray[Any]) -> Rows:
     )
 
 
+def at_random(
+    labels: Labels, numbers: NDArray[np.integer], rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Tell which rows are drawn, so many of each class, or all."""
+    order = rng.permutation(len(labels))
+    by_class = order[np.argsort(labels[order], kind="stable")]
+    counts = np.bincount(labels, minlength=len(numbers))
+    ranks = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
+    drawn = np.zeros(len(labels), np.bool_)
+    drawn[by_class] = ranks < np.repeat(numbers, counts)
+    return drawn
+
+
 class RunningMean(NamedTuple):
     """Mean weight of the rows of a stream so far."""
 
