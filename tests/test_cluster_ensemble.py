@@ -162,6 +162,8 @@ def test_kinds_without_a_stream_are_refused():
         fit(ensemble(FAST, loclin.LLSVMClassifier(solver="dual_cd")), in_parts(X, Y))
     with pytest.raises(ValueError, match="n_folds=1"):
         fit(ensemble(FAST, n_folds=1), in_parts(X, Y))
+    with pytest.raises(ValueError, match=r"\[1, 2\], are not in class_weight"):
+        fit(ensemble(clone(FAST).set_params(class_weight={0: 2.0, "1": 3.0})), in_parts(X, Y))
     with pytest.raises(ValueError, match="estimators="):
         fit(loclin.LocallyLinearEnsemble([]), in_parts(X, Y))
 

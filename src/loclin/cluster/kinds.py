@@ -56,7 +56,7 @@ def by_kinds(
         if ensemble.verbose:
             which = f"{type(member).__name__} {number + 1}/{len(kinds)}"
             print(f"{type(ensemble).__name__}: {which}")
-        own = _weighed(drawn, member.class_weight)
+        own = _weighed(drawn, kind.class_weight)
         if is_forest(member):
             by_kind.append(_grown(member, own, ensemble.n_folds))
         else:
