@@ -24,6 +24,7 @@ from loclin import cluster
 from loclin.cluster.parts import Block
 from loclin.ensemble import LocallyLinearEnsemble
 from loclin.fitting.checks import check_number
+from loclin.portable.describing import steps_of
 
 try:
     import dask
@@ -177,9 +178,12 @@ def predict(model: Any, X: Any) -> Any:
     Returns
     -------
     labels : dask array of shape (n_samples,), dask series or list of delayed
+        Of models with several labels a row, as of `predict_proba`.
     """
     check_is_fitted(model, "classes_")
-    return _lazily(model, "predict", X, model.classes_.dtype, None)
+    several = getattr(steps_of(model)[-1], "_multilabel", False)
+    columns = model.classes_ if several else None
+    return _lazily(model, "predict", X, model.classes_.dtype, columns)
 
 
 def predict_proba(model: Any, X: Any) -> Any:

@@ -15,7 +15,7 @@ from loclin.engine.data import Floats, Rows
 from loclin.engine.procedure import StreamProcedure
 from loclin.engine.warned import quiet, warn
 from loclin.fitting.ending import Watch, accuracy_of, check_learned
-from loclin.fitting.recipe import Before, Recipe
+from loclin.fitting.recipe import Before, EndsWithRows, Recipe
 from loclin.fitting.targets import check_same_classes
 from loclin.fitting.trials import learned_by
 
@@ -140,9 +140,9 @@ class _Course:
         if old:
             check_same_classes(view.classes, estimator.classes_)
             self.begun._keep_parameters("warm_start=False or a clone", goes_on=True)
-        self.start, self.watched = (
-            rows and self.begun._features.of_rows(rows) for rows in drawn.sample
-        )
+        features = self.begun._features
+        self.start = features.of_rows(drawn.start)
+        self.watched = watched and features.of_rows(watched)
         n_watched = 0 if watched is None else len(watched.y)
         self.n_rows = self.n_reached = int(counts.n_rows.sum()) - n_watched
         self.n_parts = len(np.unique(counts.part))
@@ -199,7 +199,7 @@ class _Course:
         """Return the classifier as it stands, or in the end."""
         model, watch = copy(self.begun), self.watch
         model._learned, model._kept = learned_by(self.stream), self.stream.kept
-        if ended:
+        if ended and isinstance(self.recipe, EndsWithRows):
             model._learned = self.recipe.ended(model._learned, self.start)
         model._stream = model._unfinished = None
         model.objective_ = [*watch.objectives]

@@ -160,6 +160,14 @@ class Known:
     multiplier: float = 1.0
 
 
+class EndsWithRows(ABC):
+    """A recipe whose stream needs rows once more, where its rounds over parts end."""
+
+    @abstractmethod
+    def ended(self, learned: Any, rows: Rows) -> Any:
+        """Return what is learned in the end; the rows are some of all parts."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Known, ABC):
     """What a fit needs. A model adds its parameters, and says how it begins.
@@ -241,12 +249,6 @@ class Recipe(Known, ABC):
         self, rows: Rows, rng: np.random.Generator, before: Before | None
     ) -> StreamProcedure:
         """Begin a stream, these being its first rows, or go on from a fit before."""
-
-    def ended(self, learned: Any, rows: Rows) -> Any:
-        """Return what a stream has learned once rounds over parts end: these are some of
-        their rows.
-        """
-        return learned
 
     # What it tells.
 

@@ -14,7 +14,7 @@ from loclin.engine.data import Rows
 from loclin.engine.procedure import Procedure
 from loclin.engine.targets import signs_of
 from loclin.fitting.checks import check_flag, check_number
-from loclin.fitting.recipe import Before, Recipe, Trial
+from loclin.fitting.recipe import Before, EndsWithRows, Recipe, Trial
 from loclin.fitting.rows import LARGEST_BATCH
 from loclin.fitting.strength import check_strength
 from loclin.ussvm.checks import check_n_nonzero, dictionary_to_use
@@ -34,7 +34,7 @@ _FEWEST_ATOMS, _MOST_ATOMS = 10, 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class USSVMRecipe(Recipe):
+class USSVMRecipe(Recipe, EndsWithRows):
     """What a fit of US-SVM needs."""
 
     n_atoms: int | None
