@@ -10,6 +10,8 @@ import loclin.cluster
 import loclin.io
 from loclin.cluster import plan
 from loclin.cluster.parts import Counts, Sample, count, draw
+from loclin.ensemble.selection import select
+from loclin.fitting.probability import temperature_of
 from tests.test_cluster import FAST, LABELS, MODELS, NEW, N, X, Y, error, fit, in_parts, in_turn
 
 FAR = X * [1.0, 10.0, 0.1, 3.0] + 5
@@ -17,7 +19,9 @@ SAPL = clone(MODELS["sapl"]).set_params(calibrate=False)
 
 
 def ensemble(*kinds, **parameters):
-    return loclin.LocallyLinearEnsemble([*kinds], **({"random_state": 0} | parameters))
+    return loclin.LocallyLinearEnsemble(
+        [*kinds], **({"random_state": 0, "n_folds": 2} | parameters)
+    )
 
 
 def drawn(estimator, parts, sample_rows=600):
@@ -26,13 +30,20 @@ def drawn(estimator, parts, sample_rows=600):
     return drawing.view, in_turn(draw, Sample.merge, parts, drawing)
 
 
-def test_a_kind_learns_as_it_does_alone_with_its_weights_of_classes():
+@pytest.mark.parametrize("class_weight", [None, {0: 2.0, 1: 1.0, 2: 0.5}])
+def test_members_of_a_kind_learn_as_it_does_alone(class_weight):
     weights = np.random.default_rng(0).integers(0, 3, N).astype(float)
     parts = in_parts(X, Y, weights)
-    heavy = clone(SAPL).set_params(class_weight={0: 2.0, 1: 1.0, 2: 0.5})
-    found = fit(ensemble(FAST, heavy, standardize=False), parts)
-    for kind, member in zip((FAST, heavy), found.members_, strict=True):
-        np.testing.assert_array_equal(member.local_coef_, fit(kind, parts).local_coef_)
+    kind = clone(SAPL).set_params(class_weight=class_weight)
+    alone = fit(kind, parts)
+    first, *others = fit(ensemble(kind, n_folds=3, standardize=False), parts).members_
+    np.testing.assert_array_equal(first.local_coef_, alone.local_coef_)
+    for one in others:
+        assert np.abs(one.local_coef_ - alone.local_coef_).max() > 0.1
+        assert error(one) < error(alone) + 0.05
+        assert one.alpha_ == pytest.approx(alone.alpha_, rel=0.05)
+        assert one._features is first._features
+    assert len({one.random_state for one in others}) == 2
 
 
 def test_rows_are_standardized_once_as_the_sample_says():
@@ -42,7 +53,7 @@ def test_rows_are_standardized_once_as_the_sample_says():
     spread = np.sqrt(np.average((start.X - mean) ** 2, axis=0, weights=start.weights))
     given = in_parts((FAR - mean) / spread, Y)
     for kind in FAST, SAPL:
-        (member,) = fit(ensemble(kind), parts).members_
+        member, _ = fit(ensemble(kind), parts).members_
         alone = fit(clone(kind).set_params(standardize=False), given)
         np.testing.assert_allclose(member.local_coef_, alone.local_coef_, rtol=1e-4, atol=1e-6)
 
@@ -51,18 +62,41 @@ def test_rows_held_out_weigh_the_kinds():
     weights = np.random.default_rng(0).integers(0, 3, N).astype(float)
     names = np.array(["low", "middle", "high"])[Y]
     parts = in_parts(X, names, weights)
-    kinds = [FAST, SAPL, clone(MODELS["llsvm"]), clone(MODELS["ldkl"])]
-    model = ensemble(*kinds, standardize=False)
+    model = ensemble(SAPL, clone(MODELS["ldkl"]), standardize=False)
     found = fit(model, parts)
-    view, (_, watched) = drawn(model, parts)
-    expected = loclin.LocallyLinearEnsemble.of(
-        [fit(kind, parts) for kind in kinds], watched.X, view.classes[watched.y], watched.weights
+    watched = drawn(model, parts)[1].watched
+    assert len(found.members_) == 4
+    decisions = [
+        np.mean([one.decision_function(watched.X) for one in found.members_[k : k + 2]], axis=0)
+        for k in (0, 2)
+    ]
+    units = [np.abs(one - one.mean(axis=1, keepdims=True)) for one in decisions]
+    units = [np.sqrt(np.mean(one**2, axis=1)).mean() for one in units]
+    np.testing.assert_allclose(found.units_, units, rtol=1e-9)
+    shares = select(
+        [one / unit for one, unit in zip(decisions, units, strict=True)],
+        watched.y, watched.weights,
+    )  # fmt: skip
+    assert (shares > 0).all()
+    np.testing.assert_allclose(found.shares_, shares)
+    scores = sum(
+        share * one / unit for share, one, unit in zip(shares, decisions, units, strict=True)
     )
-    assert np.count_nonzero(found.shares_) > 1
-    np.testing.assert_allclose(found.shares_, expected.shares_)
-    np.testing.assert_allclose(found.predict_proba(NEW), expected.predict_proba(NEW), rtol=1e-6)
+    np.testing.assert_allclose(found.decision_function(watched.X), scores, rtol=1e-9, atol=1e-9)
+    expected = temperature_of(scores, watched.y, watched.weights)
+    assert found.temperature_ == pytest.approx(expected)
     assert repr(found) == repr(model)
     assert not hasattr(model, "classes_")
+
+
+def test_a_kind_without_a_share_gets_no_more_members():
+    told = []
+    useless = loclin.LDKLClassifier(1, alpha=1e6, random_state=0)
+    model = ensemble(SAPL, useless, n_folds=3)
+    found = fit(model, in_parts(X, Y), on_round=lambda model: told.append(len(model.members_)))
+    assert found.shares_.tolist() == [1, 0]
+    assert len(found.members_) == 3
+    assert len(told) == 4 * 3  # three members of one kind, one of the other
 
 
 @pytest.mark.parametrize("n_folds", [2, 4])
@@ -71,7 +105,7 @@ def test_each_part_adds_trees_to_a_forest(n_folds):
     parts = [*in_parts(X, Y), (X[Y == 0][:50], Y[Y == 0][:50])]  # one without two classes
     forest = loclin.ForestClassifier(6, random_state=0)
     model = ensemble(forest, n_folds=n_folds, standardize=False)
-    (found,) = fit(model, parts).members_
+    (found,) = fit(model, parts).members_  # the trees of all folds
     view, _ = drawn(model, parts)
     by_hand = clone(forest).set_params(n_trees=-(-6 * n_folds // 4), standardize=False)
     scores = 0.0
@@ -88,7 +122,7 @@ def test_an_ensemble_without_trees_is_said_to_have_none():
     forest = loclin.ForestClassifier(6, random_state=0)
     with pytest.warns(UserWarning, match="No part has rows of all classes"):
         found = fit(ensemble(forest, FAST), parts)
-    assert [type(one) for one in found.members_] == [type(FAST)]
+    assert {type(one) for one in found.members_} == {type(FAST)}
     with (
         pytest.warns(UserWarning, match="No part"),
         pytest.raises(ValueError, match="No part has rows of all classes, which trees need"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
@@ -15,7 +15,7 @@ from loclin.cluster.parts import Sample
 from loclin.cluster.plan import drawing, weights_by_class
 from loclin.cluster.rounds import Drawn, in_rounds
 from loclin.engine.warned import warn
-from loclin.ensemble.kinds import kinds_of, know_units, unfitted_member
+from loclin.ensemble.kinds import kinds_of, know_units, like_first, unfitted_member
 from loclin.ensemble.members import Kinds, is_forest, without_names
 from loclin.ensemble.merging import merged
 from loclin.fitting.features import FeatureMap, standardized
@@ -29,43 +29,125 @@ def by_kinds(
 ) -> Any:  # fmt: skip
     """Return an ensemble that has learned from all parts; see `loclin.cluster.fit`.
 
-    As in its own fit, features are standardized for all members, by the sample.
+    As in its own fit, features are standardized for all members, by the sample. First
+    there is one member of each kind; those of a kind without a share stay alone.
     """
     given = ensemble.estimators
     standardizes = ensemble.standardize and not know_units(given)
     if standardizes:
         drawn = _seen(drawn, standardized(drawn.start))
-    view, start, n_classes = drawn.view, drawn.start, len(drawn.view.classes)
-    kinds = kinds_of(
-        given, start.X, start.weights, n_classes, ensemble.n_folds, view.seed
-    )
-    by_kind: Kinds = []
-    stops = False
+    X, _, weights, _ = drawn.start
+    n_classes, seed = len(drawn.view.classes), drawn.view.seed
+    kinds = kinds_of(given, X, weights, n_classes, ensemble.n_folds, seed)
+    growing = _Growing(ensemble, drawn, kinds, standardizes, rounds, passes, on_round)
+    for number in range(len(kinds)):
+        growing.add(number, 0)
+    several = [] if growing.stops else growing.numbers_with_share()
+    for fold in range(1, ensemble.n_folds):
+        for number in several:
+            growing.add(number, fold)
+    return growing.whole(growing.members)
 
-    def after(member: Any) -> bool:
-        nonlocal stops
-        assert on_round is not None
-        stops = bool(on_round(_whole(ensemble, drawn, [*by_kind, [member]])))
-        return stops
 
-    for number, kind in enumerate(kinds):
+@dataclass
+class _Growing:
+    """An ensemble that gets one member after another.
+
+    Parameters
+    ----------
+    ensemble : LocallyLinearEnsemble
+    drawn : Drawn
+    kinds : list of classifiers
+    standardizes : bool
+        Whether rows are seen through a map of the ensemble.
+    rounds, passes, on_round
+        As of `loclin.cluster.fit`.
+    members : list of list of classifiers
+        Of each kind.
+    stops : bool
+        Whether `on_round` has said so.
+    """
+
+    ensemble: Any
+    drawn: Drawn
+    kinds: list[Any]
+    standardizes: bool
+    rounds: int
+    passes: int
+    on_round: Callable[[Any], Any] | None
+    members: Kinds = field(init=False)
+    stops: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.members = [[] for _ in self.kinds]
+
+    def add(self, number: int, fold: int) -> None:
+        """Add a member of a kind, unless all is to stop."""
+        if self.stops:
+            return
+        kind, view = clone(self.kinds[number]), self.drawn.view
+        if fold:
+            kind.set_params(random_state=None)  # all learn from the same rows
         member = unfitted_member(
-            kind, number, 0, view.seed, view.classes,
-            as_given=standardizes or given is None, standardized=standardizes,
+            kind, number, fold, view.seed, view.classes,
+            as_given=self.standardizes or self.ensemble.estimators is None,
+            standardized=self.standardizes,
         )  # fmt: skip
-        if ensemble.verbose:
-            which = f"{type(member).__name__} {number + 1}/{len(kinds)}"
-            print(f"{type(ensemble).__name__}: {which}")
-        own = _weighed(drawn, kind.class_weight)
+        if fold:
+            member = like_first(member, self.members[number][0])
+        if self.ensemble.verbose:
+            which = f"{type(member).__name__} {number + 1}/{len(self.kinds)}"
+            which += f", member {fold + 1}" if fold else ""
+            print(f"{type(self.ensemble).__name__}: {which}", flush=True)
+        own = _weighed(self.drawn, kind.class_weight)
         if is_forest(member):
-            by_kind.append(_grown(member, own, ensemble.n_folds))
+            self.members[number] = _grown(member, own, self.ensemble.n_folds)
+            return
+
+        def after(fitted: Any) -> bool:
+            assert self.on_round is not None
+            now = [*self.members]
+            now[number] = [*now[number], fitted]
+            self.stops = bool(self.on_round(self.whole(now)))
+            return self.stops
+
+        fitted = in_rounds(
+            member, own, rounds=self.rounds, passes=self.passes,
+            on_round=None if self.on_round is None else after,
+        )  # fmt: skip
+        self.members[number].append(fitted)
+
+    def numbers_with_share(self) -> list[int]:
+        """Return the kinds with a share that are no forests: those are whole."""
+        present = [number for number, kind in enumerate(self.members) if kind]
+        shares = self.whole(self.members).shares_
+        return [
+            number
+            for number, share in zip(present, shares, strict=True)
+            if share > 0 and not is_forest(self.members[number][0])
+        ]
+
+    def whole(self, members: Kinds) -> Any:
+        """Return the ensemble of members, weighed by the rows held out."""
+        whole, view = clone(self.ensemble), self.drawn.view
+        whole._keep_parameters("a clone", goes_on=False)
+        whole.n_features_in_, whole.classes_ = view.reader.n_features_in_, view.classes
+        if hasattr(view.reader, "feature_names_in_"):
+            whole.feature_names_in_ = view.reader.feature_names_in_
+        whole._features, whole.validation_losses_ = view.features, []
+        present = [
+            [without_names(one, whole) for one in kind] for kind in members if kind
+        ]
+        if not present:
+            raise ValueError(
+                "No part has rows of all classes, which trees need. Make parts alike."
+            )
+        watched, start = self.drawn.sample.watched, self.drawn.start
+        if watched is None:
+            whole._weigh(present, start, np.full(len(start.y), -1))
         else:
-            said = after if on_round is not None else None
-            fitted = in_rounds(member, own, rounds=rounds, passes=passes, on_round=said)
-            by_kind.append([fitted])
-        if stops:
-            break
-    return _whole(ensemble, drawn, by_kind)
+            whole._weigh(present, watched)
+        return whole
 
 
 def _seen(drawn: Drawn, features: FeatureMap) -> Drawn:
@@ -106,21 +188,3 @@ def _grown(forest: Any, drawn: Drawn, n_folds: int) -> list[Any]:
         )
         return []
     return merged(found.members)
-
-
-def _whole(ensemble: Any, drawn: Drawn, by_kind: Kinds) -> Any:
-    """Return the ensemble of members, weighed by the rows held out."""
-    whole, view, watched = clone(ensemble), drawn.view, drawn.sample.watched
-    whole._keep_parameters("a clone", goes_on=False)
-    whole.n_features_in_, whole.classes_ = view.reader.n_features_in_, view.classes
-    if hasattr(view.reader, "feature_names_in_"):
-        whole.feature_names_in_ = view.reader.feature_names_in_
-    whole._features, whole.validation_losses_ = view.features, []
-    rows, unseen = (drawn.start, -1) if watched is None else (watched, 0)
-    members = [[without_names(one, whole) for one in kind] for kind in by_kind if kind]
-    if not members:
-        raise ValueError(
-            "No part has rows of all classes, which trees need. Make parts alike."
-        )
-    whole._weigh(members, rows, np.full(len(rows.y), unseen))
-    return whole

@@ -285,6 +285,7 @@ def fitted_to(rows: Rows, estimator: Any, view: View, **changes: Any) -> Any:
         If the rows of a class are missing, or weigh nothing beside the others.
     """
     model = clone(estimator)
+    model._taken_over = estimator._taken_over  # of the first of its kind
     given = model.get_params(deep=False)
     changes["class_weight"] = None
     model.set_params(**{name: changes[name] for name in changes.keys() & given.keys()})

@@ -274,8 +274,7 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
         weights = near_one(check_weights(sample_weight, len(labels)))
         rows, labels, weights, _ = of_positive_weight(rows, labels, weights)
         by_kind = [[without_names(member, whole)] for member in members]
-        unseen_by_all = np.zeros(len(labels), int)
-        whole._weigh(by_kind, Rows(rows, labels, weights), unseen_by_all)
+        whole._weigh(by_kind, Rows(rows, labels, weights))
         whole.validation_losses_ = []
         return whole
 
@@ -557,7 +556,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
         self._n_each = [len(members) for members in kept]
         self.members_ = [member for members in kept for member in members]
 
-    def _weigh(self, by_kind: Kinds, rows: Rows, folds: NDArray[np.intp]) -> None:
+    def _weigh(
+        self, by_kind: Kinds, rows: Rows, folds: NDArray[np.intp] | None = None
+    ) -> None:
         """Publish fitted members, weighed by rows that they did not learn from.
 
         Parameters
@@ -565,8 +566,9 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
         by_kind : list of list of classifiers
         rows : Rows
             As the members see them.
-        folds : ndarray of shape (n,)
-            The member of each kind that has not seen the row; -1 where all have.
+        folds : ndarray of shape (n,), default=None
+            The member of each kind that has not seen the row; -1 where all have. None: no
+            member has seen any.
         """
         X, y, weights, _ = rows
         known = weighing_by(by_kind, X, y, weights, folds, len(self.classes_))

@@ -53,7 +53,7 @@ def weighing_by(
     X: Matrix,
     y: Labels,
     weights: Floats,
-    folds: NDArray[np.intp],
+    folds: NDArray[np.intp] | None,
     n_classes: int,
 ) -> Weighing:
     """Return what the rows say of kinds of member: of the rows that a member did not see.
@@ -61,15 +61,17 @@ def weighing_by(
     Parameters
     ----------
     kinds : list of list of classifiers
-        Fitted members of each kind, as many of each.
+        Fitted members of each kind; with `folds`, as many of each.
     X : {ndarray, csr} of shape (n, d)
     y, weights : ndarray of shape (n,)
-    folds : ndarray of shape (n,)
-        The member of each kind that has not seen the row; -1 where all have.
+    folds : ndarray of shape (n,) or None
+        The member of each kind that has not seen the row; -1 where all have. None: no
+        member has seen any.
     n_classes : int
     """
-    n_each = len(kinds[0])
-    some = np.flatnonzero((folds >= 0) & (folds < n_each))
+    n_each, some = len(kinds[0]), np.arange(len(y))
+    if folds is not None:
+        some = np.flatnonzero((folds >= 0) & (folds < n_each))
     known = evenly(len(kinds), len(some) or len(y))
     if not len(some):
         known = known._replace(units=units_by(kinds, X))
@@ -138,9 +140,15 @@ def _decisions(kinds: Kinds, known: Weighing, X: Matrix, n_classes: int) -> Floa
 
 
 def _held_out(
-    members: list[Any], X: Matrix, folds: NDArray[np.intp], n_classes: int
+    members: list[Any], X: Matrix, folds: NDArray[np.intp] | None, n_classes: int
 ) -> Floats:
-    """Return the decisions of each row's member; 0 where none has left the row out."""
+    """Return the decisions of each row's member; 0 where none has left the row out.
+
+    With `folds` None, those of all members together.
+    """
+    if folds is None:
+        total: Floats = sum(member.decision_function(X) for member in members)
+        return total / len(members)
     n = X.shape[0]
     decisions = np.zeros(n if n_classes == 2 else (n, n_classes))
     for fold, member in enumerate(members):
