@@ -56,7 +56,7 @@ def test_the_examples_of_the_page_of_clusters_run(capsys):
     names = {}
     for example in examples("docs/cluster.md"):
         exec(example, names)
-    assert capsys.readouterr().out == "True\n" * 5
+    assert capsys.readouterr().out == "True\n" * 6
 
 
 def sentences(text):

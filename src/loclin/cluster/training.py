@@ -47,7 +47,7 @@ def fit(
     n_jobs : int or None, default=-1
         Threads, or processes; -1 takes as many as there are processors.
     rounds : int, default=60
-        Maximum number of rounds; of an ensemble, for each of its kinds. The fit ends
+        Maximum number of rounds; of an ensemble, for each member. The fit ends
         earlier where the objective levels off, by a tenth of the estimator's `tol` and by
         `n_iter_no_change`; with `early_stopping`, where the accuracy on rows held out
         does.
@@ -83,9 +83,9 @@ def fit(
     problem is convex, and the rounds lead to the models of one machine. Others find
     models that are as good, but others.
 
-    An ensemble has one member of each kind, which learns in rounds, one kind after
-    another, and a forest to which each part adds trees: together as many as `n_folds`
-    members have. Rows held out tell how much each kind counts.
+    The members of an ensemble learn one after another, each in rounds of its own. First
+    there is one of each kind; those that count get `n_folds`. To a forest each part adds
+    trees. Rows held out tell how much each kind counts.
 
     Examples
     --------
