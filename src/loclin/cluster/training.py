@@ -60,8 +60,8 @@ def fit(
         map of the features, the strength, pieces and the metric, the numbers that are
         left to the estimator, and the first models. Every class has some.
     on_round : callable, default=None
-        Called after each round with a fitted classifier, to save or to measure it. The
-        fit ends if it returns True.
+        Called after each round with a fitted classifier, to save or to measure it; an
+        ensemble has the members so far. The fit ends if it returns True.
 
     Returns
     -------
