@@ -149,7 +149,7 @@ def chosen_features(recipe: Recipe, rows: Rows) -> FeatureMap:
     candidate = pieces_of(rows, N_PIECES) if parts else None
     if candidate is None:
         return plain
-    some = _that_fit(rows, candidate, recipe.seed)
+    some = _that_fit(rows, candidate)
     maps = [plain, _with(some, candidate, plain)]
     losses = [_held_out_loss(replace(recipe, features=one), rows, parts) for one in maps]
     return maps[int(np.argmin(losses))]  # of equals, the first
@@ -160,7 +160,7 @@ def rows_to_learn(recipe: Recipe, rows: Rows) -> Rows:
     pieces = recipe.features.pieces
     if pieces is None or recipe.pieces != "auto":
         return rows
-    some, n = _that_fit(rows, pieces, recipe.seed), len(rows.y)
+    some, n = _that_fit(rows, pieces), len(rows.y)
     if len(some.y) < n:
         n_bytes = n * _bytes_of_row(rows, pieces)
         warn(
@@ -176,14 +176,17 @@ def _bytes_of_row(rows: Rows, pieces: Pieces) -> int:
     return int(rows.X.itemsize * (rows.X.shape[1] + len(pieces.feature)))
 
 
-def _that_fit(rows: Rows, pieces: Pieces, seed: int) -> Rows:
-    """Return rows with their pieces in `_MOST_BYTES`: all, or some, drawn at random."""
+def _that_fit(rows: Rows, pieces: Pieces) -> Rows:
+    """Return rows with their pieces in `_MOST_BYTES`: all, or some, drawn at random.
+
+    A fit that goes on after an interrupt draws the same.
+    """
     n, most = len(rows.y), _MOST_BYTES // _bytes_of_row(rows, pieces)
     if n <= most:
         return rows
     of_class = np.bincount(rows.y)
     numbers = np.maximum(of_class * most // n, np.minimum(of_class, _FEWEST_OF_CLASS))
-    drawn = at_random(rows.y, numbers, np.random.default_rng(seed))
+    drawn = at_random(rows.y, numbers, np.random.default_rng(0))
     return part_of(rows, np.flatnonzero(drawn))
 
 
