@@ -11,7 +11,7 @@ import loclin
 import loclin.io
 from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 from loclin.engine.data import Rows
-from loclin.fitting.pieces import pieces_of, rows_to_learn
+from loclin.fitting.pieces import _that_fit, pieces_of, rows_to_learn
 from loclin.portable import Pieces, describe
 from loclin.portable.reader import with_pieces, without_pieces
 
@@ -306,15 +306,17 @@ def test_rows_with_more_pieces_than_memory_holds_are_drawn_by_class(monkeypatch)
         return learned[-1]
 
     monkeypatch.setattr("loclin.fitting.base.rows_to_learn", noting)
-    said = "with them 6000 rows would take .* learns from 15.. of them, drawn at random"
-    with pytest.warns(UserWarning, match=said):
+    said = "with them 6000 rows would take .* learns from 1[45].. of them, drawn at random"
+    with pytest.warns(loclin.SomeRowsWarning, match=said):
         some = model.fit(x, y)
     with pytest.warns(UserWarning, match=said):
         some.fit(x, y)  # it goes on
     for rows in learned:
-        np.testing.assert_allclose(
-            np.bincount(rows.y), [(y == "a").sum() / 4, (y == "b").sum() / 4, 30], atol=1
-        )
+        of_class = np.unique(y, return_counts=True)[1]
+        numbers = 30 + (of_class - 30) * (1500 - 90) / (6000 - 90)
+        np.testing.assert_allclose(np.bincount(rows.y), numbers, atol=1)
+        shares = np.bincount(rows.y, rows.weights) / len(rows.y)
+        np.testing.assert_allclose(shares, of_class / 6000)
         assert len(set(rows.origin)) == len(rows.y)
         np.testing.assert_array_equal(rows.X, x[rows.origin])
         assert rows.weights.mean() == pytest.approx(1)
@@ -365,6 +367,24 @@ def test_auto_makes_none_of_raw_rows_or_in_a_whole_metric():
     wide = np.tile(X, (1, 200)) * np.random.default_rng(0).uniform(1, 2, (N, 4 * 200))
     with pytest.raises(ValueError, match="takes at most 2000 features"):
         loclin.ML3Classifier(1, pieces=8, metric="full", random_state=0).fit(wide, bends)
+
+
+def test_many_classes_take_no_more_memory_either(monkeypatch):
+    y = np.arange(6000) % 100
+    rows = Rows(np.random.default_rng(0).normal(size=(6000, 2)), y, 1.0 + y)
+    pieces = pieces_of(rows, 8)
+    bytes_of_row = 8 * (2 + len(pieces.feature))
+    monkeypatch.setattr("loclin.fitting.pieces._MOST_BYTES", 1500 * bytes_of_row)
+    some = _that_fit(rows, pieces)
+    np.testing.assert_array_equal(np.bincount(some.y), 15)
+
+
+def test_an_ensemble_warns_of_rows_that_its_members_leave_out(monkeypatch):
+    x = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+    bends = (np.floor(3 * x[:, 0]) % 2).astype(int)
+    monkeypatch.setattr("loclin.fitting.pieces._MOST_BYTES", 500 * 8 * 18)
+    with pytest.warns(loclin.SomeRowsWarning, match="The fit learns from .* of them"):
+        loclin.LocallyLinearEnsemble(n_folds=2, random_state=0).fit(x, bends)
 
 
 def test_weights_of_features_are_the_most_of_their_pieces():

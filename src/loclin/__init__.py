@@ -16,7 +16,7 @@ from loclin._names import FOLDER_OF
 if TYPE_CHECKING:
     from loclin._warmup import warmup
     from loclin.csvm import CSVMClassifier
-    from loclin.engine.warned import CompileCacheWarning
+    from loclin.engine.warned import CompileCacheWarning, SomeRowsWarning
     from loclin.ensemble import LocallyLinearEnsemble
     from loclin.forest import ForestClassifier
     from loclin.l3m import L3MClassifier, vc_bound
@@ -44,6 +44,7 @@ __all__ = [
     "ML3Classifier",
     "SAPLClassifier",
     "SVMKNNClassifier",
+    "SomeRowsWarning",
     "USSVMClassifier",
     "__version__",
     "argmax_lp_ball",
@@ -55,6 +56,7 @@ _HOMES = {
     **FOLDER_OF,
     "CompileCacheWarning": "engine.warned",
     "LocallyLinearEnsemble": "ensemble",
+    "SomeRowsWarning": "engine.warned",
     "argmax_lp_ball": "projections",
     "vc_bound": "l3m",
     "warmup": "_warmup",

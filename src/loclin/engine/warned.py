@@ -16,6 +16,10 @@ class CompileCacheWarning(UserWarning):
     """
 
 
+class SomeRowsWarning(UserWarning):
+    """A fit learns from some of its rows, as all would take too much memory."""
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called the library, itself or through a pipeline or a search.
 
@@ -54,9 +58,19 @@ class quiet(warnings.catch_warnings):
     """Let trials warn of nothing, but of the cache: that comes once in a process.
 
     This is no generator, for the reason that `engine.threads.handling_restored` is none.
+
+    Parameters
+    ----------
+    *but : type
+        Other categories that come through.
     """
+
+    def __init__(self, *but: type[Warning]) -> None:
+        super().__init__(record=False)
+        self._but: tuple[type[Warning], ...] = CompileCacheWarning, *but
 
     def __enter__(self) -> None:
         super().__enter__()
         warnings.simplefilter("ignore")
-        warnings.simplefilter("default", CompileCacheWarning)
+        for category in self._but:
+            warnings.simplefilter("default", category)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from loclin.engine.data import Floats, Rows
 from loclin.engine.threads import side_by_side
-from loclin.engine.warned import quiet
+from loclin.engine.warned import SomeRowsWarning, quiet
 from loclin.ensemble.adding import add_members, watched_apart
 from loclin.ensemble.kinds import (
     FEW_ROWS,
@@ -352,7 +352,8 @@ class LocallyLinearEnsemble(CallbackSupportMixin, Members, InWords, Begun):
             return member
 
         self.validation_losses_ = []
-        with nullcontext() if self.estimators else quiet():  # nobody chose the default
+        # Nobody chose the default.
+        with nullcontext() if self.estimators else quiet(SomeRowsWarning):
             fit_members = partial(side_by_side, fit_member, n_jobs=self.n_jobs)
             members = fit_members(jobs[: len(kinds)])
             firsts += share_maps(members)

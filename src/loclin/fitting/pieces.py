@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loclin.engine.data import Floats, Rows, is_sparse
-from loclin.engine.warned import quiet, warn
+from loclin.engine.warned import SomeRowsWarning, quiet, warn
 from loclin.fitting.columns import has_frozen
 from loclin.fitting.features import FeatureMap, standardized
 from loclin.fitting.metric import held_out_loss, is_whole, refits, splits, stronger
@@ -31,7 +31,7 @@ _ULPS = 16
 # "auto" tries no more features: pixels and embeddings gain little, and would cost much.
 _MOST_FEATURES = 128
 # Rows with their pieces take no more memory with "auto": some of each class are learned
-# then, and so many at least.
+# then, and so many at least, unless classes are too many.
 _MOST_BYTES, _FEWEST_OF_CLASS = 2**31, 1000
 
 
@@ -167,7 +167,8 @@ def rows_to_learn(recipe: Recipe, rows: Rows) -> Rows:
             f"Pieces of features lower the error, but with them {n} rows would take "
             f"{n_bytes / 2**30:.1f} GiB. The fit learns from {len(some.y)} of them, drawn at "
             f"random. loclin.cluster.fit learns from all, and so does pieces={N_PIECES}, with that "
-            "much memory."
+            "much memory.",
+            SomeRowsWarning,
         )
     return some
 
@@ -179,15 +180,20 @@ def _bytes_of_row(rows: Rows, pieces: Pieces) -> int:
 def _that_fit(rows: Rows, pieces: Pieces) -> Rows:
     """Return rows with their pieces in `_MOST_BYTES`: all, or some, drawn at random.
 
+    Of rare classes there are more, which weigh less: a class weighs what all its rows do.
     A fit that goes on after an interrupt draws the same.
     """
     n, most = len(rows.y), _MOST_BYTES // _bytes_of_row(rows, pieces)
     if n <= most:
         return rows
-    of_class = np.bincount(rows.y)
-    numbers = np.maximum(of_class * most // n, np.minimum(of_class, _FEWEST_OF_CLASS))
-    drawn = at_random(rows.y, numbers, np.random.default_rng(0))
-    return part_of(rows, np.flatnonzero(drawn))
+    of_class, y, weights = np.bincount(rows.y), rows.y, rows.weights
+    numbers = np.minimum(of_class, min(_FEWEST_OF_CLASS, most // len(of_class)))
+    left = of_class - numbers
+    numbers += left * (most - numbers.sum()) // left.sum()
+    drawn = np.flatnonzero(at_random(y, numbers, np.random.default_rng(0)))
+    by_class = np.bincount(y, weights) / np.bincount(y[drawn], weights[drawn])
+    weights = (weights * by_class[y]).astype(weights.dtype)
+    return part_of(rows._replace(weights=weights), drawn)
 
 
 def _with(rows: Rows, pieces: Pieces, plain: FeatureMap) -> FeatureMap:
