@@ -13,6 +13,9 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import loclin
 import loclin.cluster
@@ -239,10 +242,13 @@ def test_predictions_stay_where_the_rows_are(client):
         np.testing.assert_array_equal(lazy.compute(), expected)
         lists = function(model, [dask.delayed(one) for (one,) in blocks_of(X)])
         np.testing.assert_array_equal(np.concatenate(dask.compute(*lists)), expected)
-    several = loclin.USSVMClassifier(4, random_state=0).fit(X, np.column_stack([Y > 0, Y < 2]))
-    expected, lazy = several.predict(X), loclin.dask.predict(several, DX)
-    assert (lazy.dtype, lazy.shape) == (expected.dtype, expected.shape)
-    np.testing.assert_array_equal(lazy.compute(), expected)
+    one = loclin.USSVMClassifier(4, random_state=0)
+    search = GridSearchCV(one, {"random_state": [0]}, cv=2)
+    for several in (one, search, make_pipeline(StandardScaler(), search)):
+        found = clone(several).fit(X, np.column_stack([Y > 0, Y < 2]))
+        expected, lazy = found.predict(X), loclin.dask.predict(found, DX)
+        assert (lazy.dtype, lazy.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_array_equal(lazy.compute(), expected)
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = clone(model).fit(frame, np.array(["x", "y", "z"], object)[Y])
     table = dd.from_pandas(frame.assign(i=range(len(Y))), chunksize=SIZE)

@@ -172,7 +172,7 @@ def predict(model: Any, X: Any) -> Any:
     Parameters
     ----------
     model : classifier
-        A fitted one, or a pipeline that ends with one.
+        A fitted one, a pipeline that ends with one, or a search for one.
     X : dask array, dask data frame or list of delayed
 
     Returns
@@ -181,7 +181,9 @@ def predict(model: Any, X: Any) -> Any:
         Of models with several labels a row, as of `predict_proba`.
     """
     check_is_fitted(model, "classes_")
-    several = getattr(steps_of(model)[-1], "_multilabel", False)
+    last = steps_of(model)[-1]
+    last = steps_of(getattr(last, "best_estimator_", last))[-1]  # of a search
+    several = getattr(last, "_multilabel", False)
     columns = model.classes_ if several else None
     return _lazily(model, "predict", X, model.classes_.dtype, columns)
 
