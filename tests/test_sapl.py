@@ -596,3 +596,16 @@ def test_only_a_fit_that_stretched_goes_on_to(share, rows, few_are_many, monkeyp
 def test_no_fit_stretches_many_features(few_are_many):
     X = np.random.default_rng(0).normal(size=(60, 101))
     assert quick().fit(X, X[:, 0] > 0).history_.shape == (6 + 1,)
+
+
+def test_a_fit_that_goes_on_takes_steps_as_it_did():
+    """Passes with the anchors at rest count: steps do not become long again."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(3000, 3))
+    labels = np.floor(3 * rows[:, 0]).astype(int) % 3
+    model = SAPLClassifier(
+        5, 3, max_iter=8, tol=0, average=0, metric=None, pieces=None, alpha="scale",
+        calibrate=False, warm_start=True, random_state=0,
+    )  # fmt: skip
+    begun = model.fit(rows, labels).objective_[-1]
+    assert model.fit(rows, labels).objective_[0] < 1.1 * begun

@@ -120,7 +120,7 @@ class SAPLRecipe(Recipe):
         for k, (solver, own) in enumerate(
             zip(solvers, rng.spawn(len(solvers)), strict=True)
         ):
-            self._schedule(solver, some, len(rows.y))
+            self._schedule(solver, some, len(rows.y), before)
             target = rows.y if self.share_anchors else one_against_rest(rows.y, k)
             rounds = self.rounds(rows._replace(y=target), own, before, as_pass=_AS_PASS)
             fits.append(SGDFit(solver, rounds, views, own, seen))
@@ -210,12 +210,22 @@ class SAPLRecipe(Recipe):
         X = self._views.of_models(rows.X[:1])
         return SGD(X, n_scorers, len(anchors.V), settings, anchors)
 
-    def _schedule(self, solver: SGD, some: Rows, n_samples: int) -> None:
-        """Set alpha, and the step that follows from it, by the norms of some of the rows."""
+    def _schedule(
+        self, solver: SGD, some: Rows, n_samples: int, before: Before | None
+    ) -> None:
+        """Set alpha, and the step that follows from it, by the norms of some of the rows.
+
+        Codes have changed since a fit that was cut off began, but not its alpha. Passes
+        with the anchors at rest count as steps, also where a fit goes on.
+        """
         norm2 = solver.mean_squared_norm(*self._views(some.X))
         alpha = self.strength(norm2, n_samples)
+        if before is not None and before.n_done and self.share_anchors:
+            alpha = before.learned.alpha
         solver.settings = solver.settings._replace(alpha=alpha)
         solver.count_steps(norm2, self.starting_eta0(n_samples, _FIRST_STEP))
+        if before is not None and not self.takes_rounds(n_samples):
+            solver.t += AT_REST * n_samples
 
     def _starting_coding(
         self, rows: Rows, rng: np.random.Generator, first: int | None = None
@@ -257,7 +267,7 @@ class SAPLRecipe(Recipe):
             at_rest = 1 if models else AT_REST
             anchors = self._learned_anchors(learned, coder, at_rest, self._rates(learned))
             solver = self._solver(learned, anchors, shared=True)
-            self._schedule(solver, learned, len(learned.y))
+            self._schedule(solver, learned, len(learned.y), None)
             if models:
                 solver.set_models(models.local_coef, models.local_intercept)
             return solver
