@@ -195,21 +195,24 @@ class SGDFit(Descent):
     rng : Generator
     seen : tuple, default=None
         What ``views`` says of all rows, if that is known.
+    rested : int, default=0
+        Rows passed with the coder at rest, by the fit that goes on: they count as steps.
     """
 
     gap = None  # the procedure knows none
 
     def __init__(
         self, solver: SGD, rounds: Rounds, views: Callable[[Any], tuple[Any, Any]],
-        rng: np.random.Generator, seen: tuple[Any, Any] | None = None,
+        rng: np.random.Generator, seen: tuple[Any, Any] | None = None, rested: int = 0,
     ) -> None:  # fmt: skip
         self.solver = solver
+        self.rested = rested
         self.rounds = rounds
         self.views = views
         self.rng = rng
         self.seen = seen if rounds.n_rows is None else None
         self.t_start = solver.t
-        solver.t += rounds.passed * rounds.pace
+        solver.t += rested + rounds.passed * rounds.pace
         solver.coder.pace = min(max(1.0, rounds.coder_pace), _MOST_PACE)
 
     @property
@@ -233,7 +236,8 @@ class SGDFit(Descent):
         """Go on with so much of the L2 strength: the first step would be what it was."""
         self.solver.set_alpha(ratio * self.solver.settings.alpha)
         self.t_start /= ratio
-        self.solver.t = self.t_start + self.rounds.passed * self.rounds.pace
+        done = self.rested + self.rounds.passed * self.rounds.pace
+        self.solver.t = self.t_start + done
         return True
 
     def _parts(self) -> Iterator[tuple[Any, Any, Labels, Floats]]:

@@ -117,13 +117,15 @@ class SAPLRecipe(Recipe):
         solvers = self._solvers(some, len(rows.y), rng, before, self._rates(rows))
         views, fits = self._views, []
         seen = views(rows.X) if some is rows else None
+        goes_on = before is not None and not self.takes_rounds(len(rows.y))
+        rested = AT_REST * len(rows.y) if goes_on else 0
         for k, (solver, own) in enumerate(
             zip(solvers, rng.spawn(len(solvers)), strict=True)
         ):
             self._schedule(solver, some, len(rows.y), before)
             target = rows.y if self.share_anchors else one_against_rest(rows.y, k)
             rounds = self.rounds(rows._replace(y=target), own, before, as_pass=_AS_PASS)
-            fits.append(SGDFit(solver, rounds, views, own, seen))
+            fits.append(SGDFit(solver, rounds, views, own, seen, rested))
         return self._as_one(fits, rows.X.shape[1])
 
     def start_stream(
@@ -215,8 +217,7 @@ class SAPLRecipe(Recipe):
     ) -> None:
         """Set alpha, and the step that follows from it, by the norms of some of the rows.
 
-        Codes have changed since a fit that was cut off began, but not its alpha. Passes
-        with the anchors at rest count as steps, also where a fit goes on.
+        Codes have changed since a fit that was cut off began, but not its alpha.
         """
         norm2 = solver.mean_squared_norm(*self._views(some.X))
         alpha = self.strength(norm2, n_samples)
@@ -224,8 +225,6 @@ class SAPLRecipe(Recipe):
             alpha = before.learned.alpha
         solver.settings = solver.settings._replace(alpha=alpha)
         solver.count_steps(norm2, self.starting_eta0(n_samples, _FIRST_STEP))
-        if before is not None and not self.takes_rounds(n_samples):
-            solver.t += AT_REST * n_samples
 
     def _starting_coding(
         self, rows: Rows, rng: np.random.Generator, first: int | None = None
