@@ -244,8 +244,8 @@ def test_ussvm_ends_with_the_codes_of_problem_3_of_the_sample():
     start = in_turn(draw, Sample.merge, parts, plan.planned(model, counts, 600)).start
     found.set_params(beta=found.beta_)
     codes, intercept = found.fit_codes(start.X, start.y, sample_weight=start.weights)
-    np.testing.assert_allclose(found.codes_.toarray(), codes.toarray(), atol=1e-3)
-    np.testing.assert_allclose(found.intercept_, intercept, atol=1e-3)
+    np.testing.assert_allclose(found.codes_.toarray(), codes.toarray(), atol=1e-9)
+    np.testing.assert_allclose(found.intercept_, intercept, atol=1e-9)
 
 
 @each("executor", ["threads", "processes"])

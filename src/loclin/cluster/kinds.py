@@ -132,8 +132,7 @@ class _Growing:
         whole, view = clone(self.ensemble), self.drawn.view
         whole._keep_parameters("a clone", goes_on=False)
         whole.n_features_in_, whole.classes_ = view.reader.n_features_in_, view.classes
-        if hasattr(view.reader, "feature_names_in_"):
-            whole.feature_names_in_ = view.reader.feature_names_in_
+        view.name_features(whole)
         whole._features, whole.validation_losses_ = view.features, []
         present = [
             [without_names(one, whole) for one in kind] for kind in members if kind

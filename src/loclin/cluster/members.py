@@ -127,8 +127,7 @@ def fit_members(
     ensemble = LocallyLinearEnsemble.of(
         found.members, rows.X, view.classes[rows.y], rows.weights
     )
-    if hasattr(view.reader, "feature_names_in_"):
-        ensemble.feature_names_in_ = view.reader.feature_names_in_
+    view.name_features(ensemble)
     return ensemble
 
 

@@ -211,6 +211,11 @@ class View:
             watched[places] = drawn[places] < self.held_out[labels]
             yield rows, np.flatnonzero(~watched), np.flatnonzero(watched)
 
+    def name_features(self, model: Any) -> None:
+        """Let a classifier know the features by their names, if they have some."""
+        if hasattr(self.reader, "feature_names_in_"):
+            model.feature_names_in_ = self.reader.feature_names_in_
+
     def some(self, rows: Rows, places: NDArray[np.intp]) -> Rows:
         """Return some rows of a block: labels 0 .. c - 1, weighed."""
         labels = in_classes(rows.y[places], self.classes).astype(np.int32)

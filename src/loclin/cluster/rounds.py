@@ -83,8 +83,7 @@ def _begun(rows: Rows, estimator: Any, view: View) -> Any:
     short["max_iter"] = min(_START_ITERATIONS, getattr(estimator, "max_iter", 1))
     with quiet():  # it is short on purpose
         model = fitted_to(rows, estimator, view, **short)
-    if hasattr(view.reader, "feature_names_in_"):
-        model.feature_names_in_ = view.reader.feature_names_in_
+    view.name_features(model)
     return model
 
 
