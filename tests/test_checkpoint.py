@@ -101,6 +101,14 @@ def test_a_fit_goes_on_from_its_checkpoint(name, path):
 
 
 @needs_callbacks
+def test_sapl_keeps_its_alpha(path):
+    """Its codes have changed meanwhile, by whose norms a fit sets it where it begins."""
+    whole = clone(NEAR["sapl"]).fit(X, y)
+    again = cut_off(NEAR["sapl"], path, after=6, every=4).fit(X, y)
+    assert again.alpha_ == whole.alpha_
+
+
+@needs_callbacks
 @pytest.mark.parametrize("after", [4, 8, 11])
 def test_a_plateau_is_where_it_was(after, path):
     model = clone(SAME["ml3"]).set_params(max_iter=40, n_iter_no_change=3, tol=0.02)
