@@ -45,12 +45,13 @@ Fault = Callable[["Run"], None]
 
 
 def made(number: int, log: Path, deadly: bool) -> Any:
-    """Return the rows of a block and note that it was made; a deadly one is made only once."""
+    """Return the rows of a block, and note where they were made; a deadly one is made once."""
     with (log / f"{number}").open("a") as file:
         file.write("x")
         file.flush()
     if deadly and number == 0 and (log / "0").stat().st_size > 1:
         os.kill(os.getpid(), signal.SIGKILL)
+    (log / f"{number}-maker").write_text(str(os.getpid()))
     return sines(SIZE, number)
 
 
@@ -133,6 +134,11 @@ def kill_all(run: Run) -> None:
     """Kill all workers; their nannies start others."""
     for pid in run.pids:
         os.kill(pid, signal.SIGKILL)
+
+
+def kill_maker(run: Run) -> None:
+    """Kill the worker that has made the first block."""
+    os.kill(int((run.folder / "0-maker").read_text()), signal.SIGKILL)
 
 
 def kill_scheduler(run: Run) -> None:
@@ -238,7 +244,7 @@ FAULTS: dict[str, tuple[Callable[[], Any], type[Run], Fault]] = {
     "kill one for good": (without_nannies, Run, once(kill_one)),
     "kill all for good": (without_nannies, Run, once(kill_all)),
     "kill the scheduler": (without_nannies, Run, once(kill_scheduler)),
-    "a block that kills": (with_nannies, Deadly, once(kill_one)),
+    "a block that kills": (with_nannies, Deadly, once(kill_maker)),
     "stop one for 3 s, three times": (with_nannies, Run, stop_for_a_while),
     "stop one for ever": (lambda: with_nannies(**TTL), Run, once(stop)),
     "a task that sleeps, three times": (with_nannies, Run, occupy),
