@@ -1,5 +1,6 @@
 """Rows in parts: what each does with them, and that rounds over them learn as one fit does."""
 
+from copy import deepcopy
 from dataclasses import replace
 from functools import reduce
 
@@ -15,6 +16,7 @@ import loclin.io
 from loclin.cluster import plan, rounds
 from loclin.cluster.parts import Counts, Learned, Round, Sample, count, draw, learn
 from loclin.engine.procedure import Part
+from tests.test_callbacks import Recorder
 
 each = pytest.mark.parametrize
 N = 3000
@@ -304,6 +306,23 @@ def test_a_class_may_be_in_one_part_and_parts_may_be_empty():
     assert np.mean(found.predict(NEW) != np.array(["low", "middle", "high"])[LABELS]) < 0.3
 
 
+def test_a_part_may_weigh_nothing():
+    nothing = (X[:50], Y[:50], np.zeros(50))
+    expected = fit(FAST, in_parts(X, Y))
+    found = fit(FAST, [*in_parts(X, Y), nothing])
+    np.testing.assert_array_equal(found.local_coef_, expected.local_coef_)
+    ensemble = loclin.cluster.fit_members(FAST, [*in_parts(X, Y), nothing], executor=in_turn)
+    assert len(ensemble.estimators) == 3
+
+
+@each("dtype", ["M8[ns]", "M8[D]", np.int8])
+def test_labels_are_of_their_type(dtype):
+    labels = np.arange(3).astype(dtype)
+    found, expected = (fit(FAST, in_parts(X, y)) for y in (labels[Y], Y))
+    assert found.classes_.dtype == labels.dtype
+    np.testing.assert_array_equal(found.predict(NEW), labels[expected.predict(NEW)])
+
+
 def test_rare_classes_are_in_the_sample():
     y = Y.copy()
     y[:3] = 7
@@ -444,6 +463,27 @@ def test_early_stopping_watches_rows_held_out(capsys):
     assert printed[2].startswith("ML3Classifier: round 1/40")
 
 
+def test_early_stopping_needs_rows_held_out():
+    watched = clone(FAST).set_params(early_stopping=True)
+    few = np.concatenate([np.flatnonzero(label == Y)[:15] for label in range(3)])
+    with pytest.raises(ValueError, match="no rows for early_stopping=True: 45 are too few"):
+        fit(watched, in_parts(X[few], Y[few]))
+
+
+def test_rows_that_are_there_only_once_are_said_to_be_gone():
+    reads = iter([(X, Y), (X[:0], Y[:0])])
+    with pytest.raises(RuntimeError, match="function must return the same rows"):
+        fit(FAST, [lambda: next(reads)])
+
+
+def test_callbacks_watch_no_fit_to_some_rows():
+    pytest.importorskip("sklearn.callback")
+    parts, told = in_parts(X, Y), Recorder()
+    fit(clone(FAST).set_callbacks(told), parts)
+    loclin.cluster.fit_members(clone(FAST).set_callbacks(told), parts, n_jobs=1)
+    assert told.events == []
+
+
 def test_a_saved_round_goes_on(tmp_path):
     begun = fit(FAST, in_parts(X, Y), rounds=4)
     loclin.io.save(begun, tmp_path / "round.loclin")
@@ -476,6 +516,24 @@ def test_what_goes_on_knows_its_features_parameters_and_precision():
     assert fit(first, single).local_coef_.dtype == np.float64
     with pytest.raises(ValueError, match="standardize=False differs from the True of the fit"):
         fit(first.set_params(standardize=False), parts)
+
+
+def test_what_goes_on_has_one_label_a_row():
+    several = loclin.USSVMClassifier(4, random_state=0, warm_start=True)
+    several.fit(X, np.column_stack([Y > 0, Y > 1]))
+    with pytest.raises(ValueError, match="one label a row, but the rows before had several"):
+        fit(several, in_parts(X, Y > 0))
+
+
+def test_a_stream_after_parts_knows_no_weights_of_a_stream_before():
+    streamed = clone(FAST).set_params(warm_start=True)
+    streamed.partial_fit(X, Y, classes=[0, 1, 2], sample_weight=np.full(N, 1000.0))
+    found = fit(streamed, in_parts(X, Y))
+    heavy, light = (
+        deepcopy(found).partial_fit(X[:100], Y[:100], sample_weight=np.full(100, weight))
+        for weight in (1000.0, 1.0)
+    )
+    np.testing.assert_allclose(light.local_coef_, heavy.local_coef_)
 
 
 def test_the_result_is_a_plain_classifier():

@@ -72,7 +72,7 @@ def fit_members(
     ----------
     estimator : classifier
         Any of this package that may be a member of an ensemble, with all its parameters:
-        those without a stream, too. It is not changed.
+        those without a stream, too. It is not changed. Callbacks are not called.
     parts, executor, n_jobs
         As of `fit`. Each part that has rows needs some of every class.
 

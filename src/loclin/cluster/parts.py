@@ -152,8 +152,7 @@ def count(number: int, blocks: Any, estimator: Any) -> Counts:
         dtypes.add(X.dtype)
         labels, places = np.unique(y, return_inverse=True)
         found += [
-            (label, n)
-            for label, n in zip(labels.tolist(), np.bincount(places), strict=True)
+            (label, n) for label, n in zip(labels, np.bincount(places), strict=True)
         ]
         weights.append(np.bincount(places, row_weights))
     labels, numbers = np.empty(len(found), object), np.array([n for _, n in found], int)
@@ -264,7 +263,7 @@ class Drawing:
 def draw(number: int, blocks: Any, state: Drawing) -> Sample:
     """Return the rows that a part adds to the sample."""
     view, rng = state.view, np.random.default_rng([state.view.seed, number])
-    split = list(view.split(number, blocks))
+    split = [one for one in view.split(number, blocks) if len(one[0].y)]
     if not split:
         return Sample()
     labels = [in_classes(rows.y[learned], view.classes) for rows, learned, _ in split]
@@ -291,6 +290,8 @@ def fitted_to(rows: Rows, estimator: Any, view: View, **changes: Any) -> Any:
     """
     model = clone(estimator)
     model._taken_over = estimator._taken_over  # of the first of its kind
+    if hasattr(model, "set_callbacks"):
+        model.set_callbacks()  # a clone has them, too, but this is not the fit they watch
     given = model.get_params(deep=False)
     changes["class_weight"] = None
     model.set_params(**{name: changes[name] for name in changes.keys() & given.keys()})

@@ -16,7 +16,7 @@ from loclin.engine.procedure import StreamProcedure
 from loclin.engine.warned import quiet, warn
 from loclin.fitting.ending import Watch, accuracy_of, check_learned
 from loclin.fitting.recipe import Before, EndsWithRows, Recipe
-from loclin.fitting.targets import check_same_classes
+from loclin.fitting.targets import check_same_classes, has_several
 from loclin.fitting.trials import learned_by
 
 _START_ITERATIONS = 20  # of the fit to the sample: the rounds go on from there
@@ -54,7 +54,11 @@ class Drawn:
     @property
     def start(self) -> Rows:
         """The rows to begin with; there are some of every class."""
-        assert self.sample.start is not None
+        if self.sample.start is None:
+            raise RuntimeError(
+                "None of the rows that were counted could be read again. A function must return "
+                "the same rows whenever it is called."
+            )
         return self.sample.start
 
 
@@ -138,6 +142,7 @@ class _Course:
         self.begun = copy(estimator) if old else _begun(drawn.start, estimator, view)
         if old:
             check_same_classes(view.classes, estimator.classes_)
+            has_several(drawn.start.y, estimator._multilabel)
             self.begun._keep_parameters("warm_start=False or a clone", goes_on=True)
         features = self.begun._features
         self.start = features.of_rows(drawn.start)
@@ -146,6 +151,11 @@ class _Course:
         self.n_rows = self.n_reached = int(counts.n_rows.sum()) - n_watched
         self.n_parts = len(np.unique(counts.part))
         recipe = self.begun._recipe(view.seed, streams=True)
+        if recipe.early_stopping and watched is None:
+            raise ValueError(
+                f"The parts hold out no rows for early_stopping=True: {self.n_rows} are too few. "
+                "Give more rows, or do without."
+            )
         tol = _OF_TOL * recipe.tol
         self.recipe = replace(recipe, max_iter=rounds, average=0, tol=tol)
         share = 1.0 if old else len(drawn.start.y) / self.n_rows
@@ -200,7 +210,7 @@ class _Course:
         model._learned, model._kept = learned_by(self.stream), self.stream.kept
         if ended and isinstance(self.recipe, EndsWithRows):
             model._learned = self.recipe.ended(model._learned, self.start)
-        model._stream = model._unfinished = None
+        model._stream = model._moments = model._mean_weight = model._unfinished = None
         model.objective_ = [*watch.objectives]
         model.validation_scores_ = [*watch.accuracies]
         model.n_iter_ = len(watch.objectives)

@@ -61,21 +61,23 @@ def fit(
         left to the estimator, and the first models. Every class has some.
     on_round : callable, default=None
         Called after each round with a fitted classifier, to save or to measure it; an
-        ensemble has the members so far. The fit ends if it returns True.
+        ensemble has the members so far. The fit ends if it returns True. Callbacks of
+        scikit-learn are not called.
 
     Returns
     -------
     model : classifier
         A fitted one. `objective_` has a number for each round, and `t_` the rows that
-        one part has passed over. Five rows in a hundred, at most 5,000, are held out, and
-        tell the temperature.
+        one part has passed over; L3M counts those of the fit to the sample in. Five rows
+        in a hundred, at most 5,000, are held out, and tell the temperature.
 
     Raises
     ------
     TypeError
         If the classifier cannot be fitted in parts.
     ValueError
-        If a parameter or a block of rows is not valid; the message names the block.
+        If a parameter or a block of rows is not valid; the message names the block. Also
+        if too few rows are held out for `early_stopping`.
 
     Notes
     -----
