@@ -23,6 +23,7 @@ import loclin.cluster
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
+db = pytest.importorskip("dask.bag")
 dd = pytest.importorskip("dask.dataframe")
 
 import loclin.dask  # noqa: E402
@@ -120,6 +121,7 @@ def error_of(model):
     )
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's, in writing files
 def test_tables_in_many_small_files(client, tmp_path):
     """Dask joins files when it reads one column of them."""
     pytest.importorskip("pyarrow")
@@ -130,7 +132,11 @@ def test_tables_in_many_small_files(client, tmp_path):
     rows, labels = files.drop(columns="kind"), files["kind"]
     found = loclin.dask.fit(FAST, rows, labels, rows["a"] * 0 + 1, **SHORT)
     assert found.feature_names_in_.tolist() == list("abcd")
-    assert loclin.dask.predict(found, rows).compute().eq(labels.compute()).mean() > 0.7
+    predicted = loclin.dask.predict(found, rows)
+    assert predicted.compute().eq(labels.compute()).mean() > 0.7
+    predicted.to_frame("kind").to_parquet(tmp_path / "predicted")
+    again = dd.read_parquet(tmp_path / "predicted")["kind"].compute()
+    assert again.tolist() == predicted.compute().tolist()
 
 
 def test_sparse_blocks_and_labels_of_strings(client):
@@ -170,6 +176,13 @@ def test_what_is_wrong_is_said(client):
         loclin.dask.fit(FAST, [], [], client=client)
     with pytest.raises(TypeError, match=r"X is of Delayed\w*; give a dask array"):
         loclin.dask.fit(FAST, dask.delayed(X), DY, client=client)
+    bag = db.from_sequence(Y.tolist(), npartitions=6)
+    with pytest.raises(TypeError, match="y is of Bag; give a dask array"):
+        loclin.dask.fit(FAST, DX, bag, client=client)
+    gone = client.scatter([X, Y])
+    client.cancel(gone)
+    with pytest.raises(loclin.dask.NoWorkersError, match="futures among the blocks are cancelled"):
+        loclin.dask.fit(FAST, gone[:1], gone[1:], client=client)
     with pytest.raises(TypeError, match=r"parts_per_worker=1\.5 has type float"):
         loclin.dask.fit(FAST, DX, DY, client=client, parts_per_worker=1.5)
     with pytest.raises(TypeError, match=r"client must be a distributed\.Client"):
@@ -179,11 +192,21 @@ def test_what_is_wrong_is_said(client):
 @pytest.mark.parametrize("say", [loclin.dask.predict, loclin.dask.predict_proba])
 def test_predictions_of_what_has_no_blocks_are_refused(say):
     model = clone(FAST).fit(X[:200], Y[:200])
-    for rows in X, pd.DataFrame(X), sparse.csr_array(X), dask.delayed(X), None:
+    bag = db.from_sequence(X.tolist(), npartitions=2)
+    for rows in X, pd.DataFrame(X), sparse.csr_array(X), dask.delayed(X), bag, None:
         with pytest.raises(TypeError, match="give a dask array, a dask data frame or a list"):
+            say(model, rows)
+    for rows in DX[:, 0], dd.from_pandas(pd.Series(X[:, 0])):
+        with pytest.raises(ValueError, match="X has 1 dimensions; give one of two"):
             say(model, rows)
     with pytest.raises(NotFittedError):
         say(FAST, DX)
+
+
+def test_blocks_may_be_lists():
+    model = clone(FAST).fit(X[:200], Y[:200])
+    (found,) = dask.compute(*loclin.dask.predict(model, [dask.delayed(X[:9].tolist())]))
+    np.testing.assert_array_equal(found, model.predict(X[:9]))
 
 
 def test_a_coroutine_is_told_to_fit_in_a_thread():

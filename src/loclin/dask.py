@@ -178,7 +178,8 @@ def predict(model: Any, X: Any) -> Any:
     Returns
     -------
     labels : dask array of shape (n_samples,), dask series or list of delayed
-        Of models with several labels a row, as of `predict_proba`.
+        A series has strings as pandas has them. Of models with several labels a row, as of
+        `predict_proba`.
     """
     check_is_fitted(model, "classes_")
     last = steps_of(model)[-1]
@@ -209,15 +210,15 @@ def predict_proba(model: Any, X: Any) -> Any:
 def _said(rows: Any, model: Any, method: str, as_type: Any, columns: Any) -> Any:
     """Return what the model says of a block, as a frame where that is one."""
     shape = (0,) if columns is None else (0, len(columns))
-    said = getattr(model, method)(rows) if rows.shape[0] else np.empty(shape)
-    said = said.astype(as_type, copy=False)
+    is_empty = np.shape(rows)[:1] == (0,)
+    said = np.empty(shape) if is_empty else getattr(model, method)(rows)
     if not hasattr(rows, "iloc"):
-        return said
+        return said.astype(as_type, copy=False)
     import pandas as pd
 
     if columns is None:
         return pd.Series(said, index=rows.index, dtype=as_type)
-    return pd.DataFrame(said, index=rows.index, columns=columns)
+    return pd.DataFrame(said, index=rows.index, columns=columns, dtype=as_type)
 
 
 def _lazily(model: Any, method: str, X: Any, as_type: Any, columns: Any) -> Any:
@@ -227,8 +228,13 @@ def _lazily(model: Any, method: str, X: Any, as_type: Any, columns: Any) -> Any:
     if isinstance(X, list | tuple):
         return [dask.delayed(_said)(block, **told) for block in X]
     if hasattr(X, "map_partitions"):
-        meta = (None, as_type) if columns is None else dict.fromkeys(columns, as_type)
-        return X.map_partitions(_said, **told, meta=meta)
+        import pandas as pd
+
+        if columns is not None:
+            meta = dict.fromkeys(columns, as_type)
+            return X.map_partitions(_said, **told, meta=meta)
+        told["as_type"] = pd.Series(model.classes_).dtype  # files know no objects
+        return X.map_partitions(_said, **told, meta=(None, told["as_type"]))
     X = X.rechunk({1: -1})
     if columns is None:
         return X.map_blocks(_said, **told, drop_axis=1, meta=np.empty(0, as_type))
@@ -261,13 +267,18 @@ def _blocks_of(*collections: Any) -> list[Any]:
 
 
 def _check_blocks(name: str, given: Any) -> None:
-    """Raise TypeError unless something has blocks."""
+    """Raise TypeError unless something has blocks, and ValueError unless rows are a table."""
     if isinstance(given, list | tuple):
         return
-    if not is_dask_collection(given) or isinstance(given, Delayed):
+    has_blocks = is_dask_collection(given) and not isinstance(given, Delayed)
+    if not (has_blocks and hasattr(given, "to_delayed") and hasattr(given, "ndim")):
         raise TypeError(
             f"{name} is of {type(given).__name__}; give a dask array, a dask data frame or a list "
             "of delayed blocks. loclin.cluster.fit, and what it returns, take rows in memory."
+        )
+    if name == "X" and given.ndim != 2:
+        raise ValueError(
+            f"X has {given.ndim} dimensions; give one of two: rows, and features of each."
         )
 
 
@@ -345,8 +356,9 @@ def _finished(futures: list[Future], *, may_lose: bool) -> list[Future]:
         if error is not None and not isinstance(error, _LOST):
             raise error
         lost = error or NoWorkersError(
-            "The cluster was closed, or could not be reached any more, while a fit was running. "
-            "A model that on_round has saved goes on with warm_start=True."
+            "The cluster was closed, or could not be reached any more, or futures among the blocks "
+            "are cancelled, or another client's. A model that on_round has saved goes on with "
+            "warm_start=True."
         )
     if lost is not None and not (may_lose and found):
         raise lost
