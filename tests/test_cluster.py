@@ -346,8 +346,10 @@ def test_what_is_wrong_with_a_block_is_said_with_its_name():
     with pytest.raises(ValueError, match="sparse rows: False and True"):
         fit(FAST, [parts[0], (sparse.csr_matrix(X), Y)])
     frames = [pd.DataFrame(X, columns=list(names)) for names in ("abcd", "abce")]
-    with pytest.raises(ValueError, match="names of columns"):
+    with pytest.raises(ValueError, match="names of columns: 'd' and 'e'"):
         fit(FAST, [(one, Y) for one in frames])
+    with pytest.raises(ValueError, match="names of columns: 'a' and None"):
+        fit(FAST, [(frames[0], Y), (X, Y)])
     with pytest.raises(TypeError, match="mixes labels"):
         fit(FAST, [parts[0], (X[:9], list("aabbccaab"))])
     with pytest.raises(ValueError, match=r"In part 1: .*negative values"):

@@ -112,18 +112,17 @@ def _kind_of(kinds: dict[Kind, str]) -> Kind:
         raise ValueError("The parts have no rows.")
     (kind, name), *others = kinds.items()
     if others:
-        (other, other_name), names = (
-            others[0],
-            ("columns", "names of columns", "sparse rows"),
-        )
-        said = [
-            f"{what}: {a!r} and {b!r}"
-            for what, a, b in zip(names, kind, other, strict=True)
-            if a != b
-        ]
+        other, other_name = others[0]
+        names = "columns", "names of columns", "sparse rows"
+        pairs: Any = zip(names, kind, other, strict=True)
+        what, a, b = next(pair for pair in pairs if pair[1] != pair[2])
+        if what == "names of columns":  # there may be thousands
+            none = [None] * kind.n_features
+            pairs = zip(a or none, b or none, strict=True)
+            a, b = next(pair for pair in pairs if pair[0] != pair[1])
         raise ValueError(
-            f"{name} and {other_name} do not fit together, by their {said[0]}. Give all "
-            "blocks the same columns, all sparse or all dense."
+            f"{name} and {other_name} do not fit together, by their {what}: {a!r} and {b!r}. "
+            "Give all blocks the same columns, all sparse or all dense."
         )
     return kind
 
