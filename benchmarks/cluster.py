@@ -3,7 +3,8 @@
 Parts are learned one after the other, on one thread; seconds of a round are those of its slowest
 part. Bytes are what would travel in a round: to every part its state, and what it has learned back.
 
-``python -m benchmarks.cluster [--sets letter mnist covtype made] [--models ML3 SAPL] [--parts 4]``
+``python -m benchmarks.cluster [--sets letter mnist covtype made] [--models ML3 SAPL] [--parts 4]
+[--jsonl benchmarks/results/cluster.jsonl]``; `benchmarks.cluster_page` shows that file.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from sklearn.model_selection import train_test_split
 
 import loclin.cluster
 from benchmarks._timing import pinned_threads
+from benchmarks.cluster_page import add
 from benchmarks.many_rows import sines
 from loclin import (
     CSVMClassifier,
@@ -107,7 +109,8 @@ def measured(
     in_turn, start = time.perf_counter() - start, time.perf_counter()
     alone = classifier.fit(X, y)
     return {
-        "set": name, "model": model, "parts": n_parts, "seed": seed, "plain": options.plain,
+        "set": name, "rows": len(y), "model": model, "parts": n_parts, "seed": seed,
+        "sample rows": sample_rows, "plain": options.plain,
         "errors": [round(one, 2) for one in errors],
         "error": error(whole), "error of one process": error(alone),
         "seconds of a round": float(np.median(executor.seconds[2:])),
@@ -128,7 +131,7 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     parser.add_argument("--sample-rows", type=int, default=20_000)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--plain", action="store_true", help="nothing is chosen on held-out rows")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--jsonl", type=Path, help="to which each result is added")
     options = parser.parse_args(arguments)
     results = []
     with pinned_threads(1):
@@ -138,11 +141,10 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
                     for seed in range(options.seeds):
                         found = measured(name, model, n_parts, seed, options)
                         results.append(found)
+                        add(options.jsonl, found)
                         every = max(1, options.rounds // 10)
                         told = found | {"errors": found["errors"][every - 1 :: every]}
                         print(json.dumps(told), flush=True)
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
     return results
 
 

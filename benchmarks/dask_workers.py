@@ -4,7 +4,8 @@ The workers make the rows: those of `many_rows` with 50 features. Two parts, one
 that both clusters learn the same. Bytes are all that goes through the loopback interface. An error
 is of 50,000 new rows; with ``--alone`` also that of one process, which makes all rows itself.
 
-``python -m benchmarks.dask_workers [--rows 1e7] [--workers 1 2] [--models ML3 SAPL] [--alone]``
+``python -m benchmarks.dask_workers [--rows 1e7] [--workers 1 2] [--models ML3 SAPL] [--alone]
+[--jsonl benchmarks/results/dask_workers.jsonl]``; `benchmarks.cluster_page` shows that file.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from distributed import Client, LocalCluster
 import loclin.dask
 from benchmarks._timing import memory_status, pinned_threads
 from benchmarks.cluster import MODELS
+from benchmarks.cluster_page import add
 from benchmarks.many_rows import sines
 
 N_FEATURES, SIZE = 50, 500_000  # of a block
@@ -71,7 +73,7 @@ def on_cluster(name: str, n_workers: int, options: argparse.Namespace) -> dict[s
         peaks = client.run(memory_status, "VmHWM")
     X, y = made(10**6, 50_000)
     return {
-        "model": name, "workers": n_workers, "seconds": seconds,
+        "model": name, "rows": int(options.rows), "workers": n_workers, "seconds": seconds,
         "until the first round": ends[0] - start, "a round": float(np.median(np.diff(ends))),
         "MB of a round": float(np.median(np.diff(sent))) / 1e6,
         "GB of a worker": [peak / 1e9 for peak in peaks.values()],
@@ -89,7 +91,8 @@ def alone(name: str, options: argparse.Namespace) -> dict[str, Any]:
     seconds = time.perf_counter() - start
     X, y = made(10**6, 50_000)
     error = 100 * float(np.mean(fitted.predict(X) != y))
-    return {"model": name, "workers": 0, "seconds": seconds, "error %": error}
+    found = {"model": name, "rows": len(labels), "workers": 0}
+    return found | {"seconds": seconds, "error %": error}
 
 
 def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
@@ -100,17 +103,17 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     parser.add_argument("--models", nargs="+", choices=MODELS, default=["ML3", "SAPL"])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--alone", action="store_true", help="fit in one process, too")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--jsonl", type=Path, help="to which each result is added")
     options = parser.parse_args(arguments)
     results = []
     with pinned_threads(1):
         for name in options.models:
             found = [on_cluster(name, n, options) for n in options.workers]
             found += [alone(name, options)] if options.alone else []
-            print(*map(json.dumps, found), sep="\n", flush=True)
+            for one in found:
+                print(json.dumps(one), flush=True)
+                add(options.jsonl, one)
             results += found
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
     return results
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from benchmarks import (
     explanations,
     flips,
     limits,
+    losses,
     many_rows,
     metric,
     onnx_speed,
@@ -295,3 +297,13 @@ def test_cluster():
     assert len(found["errors"]) == 4
     assert found["errors"][-1] < 45
     assert found["kB of a round"] > 4  # the models travel twice to two parts
+
+
+def test_losses(monkeypatch, capsys):
+    monkeypatch.setattr(losses, "MODELS", {"ML3": partial(ML3Classifier, 2, max_iter=3)})
+    monkeypatch.setattr(losses, "_MOST_ROWS", 2000)
+    losses.main(["iris", "made"])
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines()[4:6]]
+    assert [row[1].strip() for row in rows] == ["iris", "made"]
+    assert rows[0][4].strip() == ""  # no area of three classes
+    assert float(rows[1][4]) > 0.6

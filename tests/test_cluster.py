@@ -464,6 +464,9 @@ def test_early_stopping_watches_rows_held_out(capsys):
     assert printed[1].startswith("ML3Classifier: begins with a fit to 60")
     assert printed[2].startswith("ML3Classifier: round 1/40")
 
+    fit(found.set_params(warm_start=True), in_parts(X, Y), rounds=1)
+    assert capsys.readouterr().out.splitlines()[1] == "ML3Classifier: goes on from an earlier fit"
+
 
 def test_early_stopping_needs_rows_held_out():
     watched = clone(FAST).set_params(early_stopping=True)

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from benchmarks import cluster_page
 from loclin import ML3Classifier
 
 ROOT = Path(__file__).parents[1]
@@ -52,11 +53,16 @@ def test_the_examples_of_a_page_run(page, capsys):
 
 @pytest.mark.filterwarnings("ignore:Sending large graph:UserWarning")
 def test_the_examples_of_the_page_of_clusters_run(capsys):
-    pytest.importorskip("dask.array", reason="needs the extra [dask]")
+    pytest.importorskip("dask.dataframe", reason="needs the extra [dask] and pandas")
     names = {}
     for example in examples("docs/cluster.md"):
         exec(example, names)
-    assert capsys.readouterr().out == "True\n" * 6
+    assert capsys.readouterr().out == "True\n" * 7
+
+
+def test_the_tables_of_the_page_of_clusters_are_what_benchmarks_found():
+    page = cluster_page.PAGE.read_text()
+    assert cluster_page.written(page) == page
 
 
 def sentences(text):

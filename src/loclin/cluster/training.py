@@ -111,20 +111,23 @@ def fit(
         sample = run(draw, Sample.merge, parts, drawing)
         drawn = Drawn(run, parts, counts, drawing.view, sample)
         if estimator.verbose:
-            print(*_told(type(estimator).__name__, drawn), sep="\n", flush=True)
+            print(*_told(estimator, drawn), sep="\n", flush=True)
         whole = isinstance(estimator, LocallyLinearEnsemble)
         fit_all = by_kinds if whole else in_rounds
         return fit_all(estimator, drawn, rounds=rounds, passes=passes, on_round=on_round)
 
 
-def _told(name: str, drawn: Drawn) -> Iterator[str]:
+def _told(estimator: Any, drawn: Drawn) -> Iterator[str]:
     """Yield what is known before the first round."""
-    counts, view = drawn.counts, drawn.view
+    name, counts, view = type(estimator).__name__, drawn.counts, drawn.view
     yield (
         f"{name}: {counts.n_rows.sum()} rows of {len(view.classes)} classes and "
         f"{view.reader.n_features_in_} features, in {len(np.unique(counts.part))} parts"
     )
-    yield f"{name}: begins with a fit to {len(drawn.start.y)} of them"
+    if goes_on(estimator):
+        yield f"{name}: goes on from an earlier fit"
+    else:
+        yield f"{name}: begins with a fit to {len(drawn.start.y)} of them"
 
 
 def _check(
