@@ -362,6 +362,18 @@ def test_selection_finds_the_best_shares(n_classes):
     assert loss < min(grid) + 1e-3
 
 
+@each("n_classes", [2, 3])
+def test_one_row_far_from_all_others_does_not_choose_the_kinds(n_classes):
+    rng = np.random.default_rng(0)
+    y = np.append(rng.integers(0, n_classes, 2000), 0)
+    truth = np.eye(n_classes)[y]
+    good, poor = (truth + s * rng.standard_normal(truth.shape) for s in (0.2, 0.6))
+    good[-1] = 1000 * np.eye(n_classes)[1]  # wrong, and sure of it
+    parts = [part[:, 1] - part[:, 0] if n_classes == 2 else part for part in (good, poor)]
+    shares = select(parts, y, np.ones(len(y)))
+    assert shares[0] > 0.7
+
+
 def test_a_kind_that_tells_nothing_does_not_count_alone():
     y, weights = np.tile([0, 1], 50), np.ones(100)
     np.testing.assert_allclose(select([np.zeros(100), np.zeros(100)], y, weights).sum(), 1)

@@ -110,6 +110,30 @@ def test_the_temperature_minimises_the_log_loss(n_classes):
         assert temperature_of(unit * seen, y, weights) == pytest.approx(unit * found, rel=0.01)
 
 
+@each("n_classes", [2, 4])
+def test_rows_far_from_all_others_leave_the_temperature_alone(n_classes):
+    """The best temperature of the probabilities that are given, by a search."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 1500)
+    decisions = 2 * np.eye(n_classes)[y] + rng.standard_normal((1500, n_classes))
+    without = temperature_of(decisions, y, np.ones(1500))
+    decisions[:2] = 500 * np.eye(n_classes)[(y[:2] + 1) % n_classes]  # wrong, and sure of it
+
+    def loss(log_temperature):
+        scores = decisions / np.exp(log_temperature)
+        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = odds[np.arange(1500), y] / odds.sum(axis=1)
+        return -np.log((1 - 1 / 1502) * right + 1 / 1502 / n_classes).mean()
+
+    best = np.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x)
+    found = temperature_of(decisions, y, np.ones(1500))
+    assert found == pytest.approx(best, rel=0.02) == pytest.approx(without, rel=0.02)
+    state = StreamedTemperature()
+    for rows in np.array_split(np.roll(np.arange(1500), -2), 10):  # they come last
+        state = state.after(decisions[rows], y[rows], np.ones(len(rows)))
+    assert state.temperature == pytest.approx(without, rel=0.05)
+
+
 def test_scores_that_tell_all_or_nothing_leave_probabilities_finite():
     y = np.tile([0, 1], 50)
     for decisions in (10.0 * y - 5, -10.0 * y + 5, np.zeros(100), np.full(100, 3.0)):

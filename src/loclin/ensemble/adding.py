@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from loclin.engine.data import Rows
-from loclin.fitting.probability import log_losses, spread
+from loclin.fitting.probability import log_losses, smoothing_of, spread
 from loclin.fitting.rows import hold_out
 
 
@@ -50,12 +50,13 @@ def add_members(
         return
     n_kinds = len(members)
     total = np.zeros(())
-    added = members
+    added, smoothing = members, smoothing_of(len(watched.y))
     while True:
         for member in added:
             decisions = member.decision_function(watched.X)
             total = total + decisions / (spread(decisions) or 1.0)
-        losses.append(float(log_losses(total, watched.y, watched.weights).sum()))
+        of_rows = log_losses(total, watched.y, watched.weights, smoothing)
+        losses.append(float(of_rows.sum()))
         before = losses[:-n_iter_no_change]
         if not jobs or (before and min(losses) > (1 - tol) * min(before)):
             return

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 from loclin.engine.data import Floats, Labels
-from loclin.fitting.probability import log_losses
+from loclin.fitting.probability import log_losses, smoothing_of
 
 _STEPS = 20
 _MOST_ROWS = 4000
@@ -56,8 +56,12 @@ def select(
         np.zeros_like(parts[0], np.float64),
         np.inf,
     )
+    smoothing = smoothing_of(len(y))
     for step in range(1, _STEPS + 1):
-        losses = [log_losses((total + part) / step, y, weights).sum() for part in parts]
+        losses = [
+            log_losses((total + part) / step, y, weights, smoothing).sum()
+            for part in parts
+        ]
         best = int(np.argmin(losses))
         if not losses[best] < least * (1 - _LEAST_GAIN):
             break

@@ -40,6 +40,7 @@ _ROWS_REMEMBERED = 5000  # the temperature remembers about so many rows of a str
 MOST_SCORES = 2**21  # of rows held out, one for each class
 _TELLS_NOTHING = 100.0  # at so many spreads of the scores, a temperature tells nothing
 _STEPS, _NEAR = 20, 1e-2  # Newton takes no more steps; one as short is the last
+_TRUST_STEPS = 20  # of the mixture
 _COLDEST = 1e-300  # the lowest temperature; its inverse is the highest
 
 
@@ -78,9 +79,35 @@ class LogLoss(NamedTuple):
             self.weights @ expected - self.weights @ self.others / (len(expected) + 2)
         )
 
-    def by_row(self, inverse: float) -> Floats:
+    def by_row(self, inverse: float, smoothing: float = 0.0) -> Floats:
         """Return the rows' shares of the log loss."""
-        return self.weights * logsumexp(inverse * self.scores, axis=1)
+        losses = logsumexp(inverse * self.scores, axis=1)
+        if smoothing:
+            uniform = smoothing / self.scores.shape[1]
+            losses = -np.log((1 - smoothing) * np.exp(-losses) + uniform)
+        return self.weights * losses
+
+    def best(self) -> float:
+        """Return the logarithm of the inverse temperature of least loss."""
+        low, high = math.log(1e-3), math.log(1e3)
+        if self.slope(math.exp(low)) >= 0:  # scores that tell nothing, or lie
+            return low
+        if self.slope(math.exp(high)) <= 0:
+            return high
+        result = root_scalar(
+            lambda log: self.slope(math.exp(log)), bracket=(low, high), xtol=1e-3
+        )
+        return float(result.root)
+
+    def by_trust(self, inverse: float, smoothing: float) -> LogLoss:
+        """Return the loss with rows weighed by how much they speak of the scores.
+
+        A label is one of the softmax, or of any class: smoothing tells how often. This is
+        the E step of that mixture.
+        """
+        right = (1 - smoothing) * np.exp(-logsumexp(inverse * self.scores, axis=1))
+        trust = right / (right + smoothing / self.scores.shape[1])
+        return self._replace(weights=self.weights * trust)
 
     def curvature(self, inverse: float) -> float:
         """Return the second derivative: the mean variance of the scores."""
@@ -109,37 +136,44 @@ def rescaled(temperature: Any, here: float, there: float) -> Any:
     return np.clip(new_temperature, _COLDEST, 1 / _COLDEST)
 
 
-def temperature_of(decisions: Floats, y: Labels, weights: Floats) -> float:
+def temperature_of(
+    decisions: Floats, y: Labels, weights: Floats, smoothing: float | None = None
+) -> float:
     """Return the temperature of least log loss;
     between 1/1000 and 1000 of the scores' spread.
+
+    The loss is that of probabilities with this smoothing; None: with that of so many
+    rows. So a few rows far from all others, whose scores may be of any size, do not make
+    the rest less certain.
     """
+    smoothing = smoothing_of(len(y)) if smoothing is None else smoothing
     unit = spread(decisions)
     if not 0 < unit < math.inf:
         return 1.0
     loss = LogLoss.of(decisions / unit, y, weights)
-    low, high = math.log(1e-3), math.log(1e3)
-    if loss.slope(math.exp(low)) >= 0:  # scores that tell nothing, or lie
-        log_inverse = low
-    elif loss.slope(math.exp(high)) <= 0:
-        log_inverse = high
-    else:
-        result = root_scalar(
-            lambda log: loss.slope(math.exp(log)), bracket=(low, high), xtol=1e-3
-        )
-        log_inverse = result.root
+    log_inverse = loss.best()
+    for _ in range(_TRUST_STEPS if smoothing else 0):
+        before = log_inverse
+        log_inverse = loss.by_trust(math.exp(before), smoothing).best()
+        if abs(log_inverse - before) < _NEAR:
+            break
     return float(rescaled(math.exp(-log_inverse), unit, 1.0))
 
 
-def log_losses(decisions: Floats, y: Labels, weights: Floats) -> Floats:
+def log_losses(
+    decisions: Floats, y: Labels, weights: Floats, smoothing: float = 0.0
+) -> Floats:
     """Return the rows' shares of the log loss at the temperature
     that is best for all of them.
 
-    Infinite where decisions overflow.
+    Infinite where decisions overflow. With smoothing, it is the loss of the probabilities
+    that are given: a row far from all others cannot outweigh the rest.
     """
     if not np.isfinite(decisions).all():
         return np.full(len(y), math.inf)
     loss = LogLoss.of(decisions, y, weights)
-    return loss.by_row(1.0 / temperature_of(decisions, y, weights))
+    temperature = temperature_of(decisions, y, weights, smoothing)
+    return loss.by_row(1.0 / temperature, smoothing)
 
 
 def few_of(
@@ -299,8 +333,10 @@ class StreamedTemperature(NamedTuple):
     ) -> StreamedTemperature:
         """Return the most likely temperature, by Newton's steps of one at most."""
         n, log_inverse, curvature = len(y), self.log_inverse, 0.0
+        smoothing = smoothing_of(self.n_rows + n)
         for _ in range(_STEPS):
             loss = LogLoss.of(decisions * math.exp(log_inverse), y, weights)
+            loss = loss.by_trust(1.0, smoothing)
             curvature = n * loss.curvature(1.0) + 1e-9
             if not math.isfinite(curvature):
                 return self
