@@ -11,7 +11,7 @@ import loclin.io
 from loclin.cluster import plan
 from loclin.cluster.parts import Counts, Sample, count, draw
 from loclin.ensemble.selection import select
-from loclin.fitting.probability import temperature_of
+from loclin.fitting.temperature import temperature_of
 from tests.test_cluster import FAST, LABELS, MODELS, NEW, N, X, Y, error, fit, in_parts, in_turn
 
 FAR = X * [1.0, 10.0, 0.1, 3.0] + 5

@@ -30,8 +30,8 @@ from loclin.codings import OrthogonalCoding, SoftAssignmentCoding
 from loclin.ensemble.kinds import kinds_of, like_first
 from loclin.ensemble.merging import merged
 from loclin.ensemble.selection import folds_of, select
-from loclin.fitting.probability import log_losses
 from loclin.fitting.rows import default_n_anchors
+from loclin.fitting.temperature import log_losses
 from loclin.portable import describe
 from tests.checks import mark_slow, of_single_precision
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from loclin.engine.data import Rows
-from loclin.fitting.probability import log_losses, smoothing_of, spread
 from loclin.fitting.rows import hold_out
+from loclin.fitting.temperature import log_losses, smoothing_of, spread
 
 
 def watched_apart(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows]:

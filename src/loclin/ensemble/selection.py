@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 from loclin.engine.data import Floats, Labels
-from loclin.fitting.probability import log_losses, smoothing_of
+from loclin.fitting.temperature import log_losses, smoothing_of
 
 _STEPS = 20
 _MOST_ROWS = 4000

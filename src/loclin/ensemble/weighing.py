@@ -11,7 +11,7 @@ from loclin.engine.data import Floats, Labels, Matrix
 from loclin.engine.scores import difference
 from loclin.ensemble.members import Kinds, factors_of, mean_scores
 from loclin.ensemble.selection import select
-from loclin.fitting.probability import (
+from loclin.fitting.temperature import (
     StreamedTemperature,
     rescaled,
     smoothing_of,

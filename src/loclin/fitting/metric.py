@@ -26,10 +26,11 @@ from loclin.engine.streams import share_of_last
 from loclin.engine.threads import side_by_side
 from loclin.engine.warned import quiet
 from loclin.fitting.mapped import LEAST
-from loclin.fitting.probability import few_of, log_losses
+from loclin.fitting.probability import few_of
 from loclin.fitting.recipe import Known, Recipe
 from loclin.fitting.rows import part_of
 from loclin.fitting.strength import FEW_ROWS, FOLDS
+from loclin.fitting.temperature import log_losses
 from loclin.fitting.trials import decisions_of, short_fit
 
 ROUNDS = 4

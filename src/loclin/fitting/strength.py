@@ -17,9 +17,10 @@ from loclin.engine.scores import block_rows
 from loclin.engine.threads import side_by_side, threads_for
 from loclin.engine.warned import quiet
 from loclin.fitting.checks import check_number
-from loclin.fitting.probability import few_of, log_losses
+from loclin.fitting.probability import few_of
 from loclin.fitting.recipe import Recipe, Trial
 from loclin.fitting.rows import part_of
+from loclin.fitting.temperature import log_losses
 from loclin.fitting.trials import decisions_of, learned_by
 
 NAMES = ("auto", "scale")

@@ -34,16 +34,11 @@ from loclin.fitting.checks import (
 )
 from loclin.fitting.consistent import missing, wrong_with_classes
 from loclin.fitting.ending import Plateau
-from loclin.fitting.probability import (
-    rescaled,
-    smoothing_of,
-    splits_for,
-    spread,
-    temperature_of,
-)
+from loclin.fitting.probability import splits_for
 from loclin.fitting.rows import weighed
 from loclin.fitting.scored import Scored
 from loclin.fitting.targets import n_scorers
+from loclin.fitting.temperature import rescaled, smoothing_of, spread, temperature_of
 
 _PATIENCE = 5  # steps of the gates without a gain
 _BLOCK_ROWS = 1000  # rows that are scored at once

@@ -35,10 +35,10 @@ from loclin.fitting.checks import (
 )
 from loclin.fitting.consistent import missing, wrong_with_classes
 from loclin.fitting.features import PLAIN, standardized
-from loclin.fitting.probability import smoothing_of, temperature_of
 from loclin.fitting.rows import weighed
 from loclin.fitting.scored import Scored
 from loclin.fitting.targets import n_scorers
+from loclin.fitting.temperature import smoothing_of, temperature_of
 from loclin.svmknn.kernels import MOST_STEPS, solve_sets
 
 _NEIGHBORS = 50
