@@ -286,10 +286,11 @@ def test_members_are_added_while_held_out_log_loss_falls(all_count, monkeypatch,
     def loss_at(log_temperature):
         scores = total / np.exp(log_temperature)
         by_class = np.c_[np.zeros_like(scores), scores] if n_classes == 2 else scores
-        return log_loss(y[watched], softmax(by_class, axis=1))
+        given = (1 - 1 / 62) * softmax(by_class, axis=1) + 1 / 62 / n_classes
+        return log_loss(y[watched], given)
 
     best = minimize_scalar(loss_at, bounds=(-4, 4), method="bounded")
-    assert losses[0] == pytest.approx(best.fun, rel=5e-3)  # ours is of 60 rows and two unknown
+    assert best.fun <= losses[0] < 1.01 * best.fun  # ours is of 60 rows and two unknown
     again = LocallyLinearEnsemble(
         MEMBERS,
         n_folds=12,

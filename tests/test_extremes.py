@@ -17,7 +17,8 @@ from loclin import (
 )
 from loclin.engine.schedule import step_offset
 from loclin.fitting.checks import check_number
-from loclin.fitting.temperature import StreamedTemperature, rescaled, spread, temperature_of
+from loclin.fitting.probability import StreamedTemperature
+from loclin.fitting.temperature import rescaled, spread, temperature_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X = np.random.default_rng(0).integers(-3, 4, (60, 3)).astype(float)

@@ -25,7 +25,8 @@ from loclin import (
 )
 from loclin.codings import SoftAssignmentCoding
 from loclin.fitting import probability
-from loclin.fitting.temperature import StreamedTemperature, spread, temperature_of
+from loclin.fitting.probability import StreamedTemperature
+from loclin.fitting.temperature import spread, temperature_of
 from loclin.ml3.recipe import ML3Recipe
 
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_matrix}

@@ -65,10 +65,10 @@ from loclin.fitting.checks import (
     read_rows,
 )
 from loclin.fitting.features import PLAIN, standardized
+from loclin.fitting.probability import StreamedTemperature
 from loclin.fitting.rows import near_one, of_positive_weight, without_tiny
 from loclin.fitting.scored import InWords
 from loclin.fitting.targets import classes_of_stream, find_classes, in_classes, that_occur
-from loclin.fitting.temperature import StreamedTemperature
 from loclin.portable.words import Term
 
 

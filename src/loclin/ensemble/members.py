@@ -18,8 +18,8 @@ from loclin.engine.shapes import Shape, Size
 from loclin.fitting.base import LocallyLinearClassifier
 from loclin.fitting.consistent import missing, wrong_with_classes
 from loclin.fitting.features import FeatureMap
+from loclin.fitting.probability import StreamedTemperature
 from loclin.fitting.scored import blocks_of
-from loclin.fitting.temperature import StreamedTemperature
 from loclin.forest import ForestClassifier
 from loclin.portable.words import Term
 

@@ -11,13 +11,8 @@ from loclin.engine.data import Floats, Labels, Matrix
 from loclin.engine.scores import difference
 from loclin.ensemble.members import Kinds, factors_of, mean_scores
 from loclin.ensemble.selection import select
-from loclin.fitting.temperature import (
-    StreamedTemperature,
-    rescaled,
-    smoothing_of,
-    spread,
-    temperature_of,
-)
+from loclin.fitting.probability import StreamedTemperature
+from loclin.fitting.temperature import rescaled, smoothing_of, spread, temperature_of
 
 _ROWS_REMEMBERED = 20_000  # rows of a stream that the units of scores remember, about
 _MOST_SCORED = 500  # rows of a call

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,8 +31,8 @@ from loclin.fitting.atomic import snapshot
 from loclin.fitting.recipe import Recipe
 from loclin.fitting.rows import part_of
 from loclin.fitting.temperature import (
-    ROWS_REMEMBERED,
-    StreamedTemperature,
+    COLDEST,
+    LogLoss,
     rescaled,
     smoothing_of,
     spread,
@@ -43,7 +43,10 @@ from loclin.fitting.trials import decisions_of, short_fit
 _FOLDS, _FEW_ROWS = 5, 2500  # where rows are that few, each is held out once
 _HELD_OUT, _MOST_ROWS = 0.1, 50_000  # else this part of so many rows is held out, once
 _MOST_SCORED = 500  # a stream scores no more rows of a call
+_ROWS_REMEMBERED = 5000  # the temperature remembers about so many rows of a stream
 MOST_SCORES = 2**21  # of rows held out, one for each class
+_TELLS_NOTHING = 100.0  # at so many spreads of the scores, a temperature tells nothing
+_STEPS, _NEAR = 20, 1e-2  # Newton takes no more steps; one as short is the last
 
 
 def few_of(
@@ -154,6 +157,71 @@ def splits_for(
     yield np.setdiff1d(np.arange(n), common[test]), common[test]
 
 
+class StreamedTemperature(NamedTuple):
+    """The temperature of a stream:
+    of scores before their rows are learned, the last ones most.
+
+    The most likely one by the log loss of some rows of each call, where the calls before
+    have left it, as a normal distribution whose precision is theirs.
+
+    Parameters
+    ----------
+    log_inverse : float
+    precision : float
+    n_rows : int
+        That have told it, and those of the first call.
+    """
+
+    log_inverse: float = 0.0
+    precision: float = 0.0
+    n_rows: int = 0
+
+    @property
+    def temperature(self) -> float:
+        """Return the temperature."""
+        return math.exp(-self.log_inverse)
+
+    def after(self, decisions: Floats, y: Labels, weights: Floats) -> StreamedTemperature:
+        """Return what some more rows make of it; of scores that tell nothing, nothing."""
+        unit = spread(decisions)
+        if not 0 < unit < math.inf:
+            return self
+        start = self
+        if not self.precision:
+            best = temperature_of(decisions, y, weights)
+            # The scores tell nothing, as those of a model of one row or one class do.
+            if best >= _TELLS_NOTHING * unit:
+                return self._replace(n_rows=self.n_rows + len(y))
+            start = self._replace(log_inverse=-math.log(best), precision=1e-9)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return start._moved(decisions.astype(np.float64), y, weights)
+
+    def _moved(
+        self, decisions: Floats, y: Labels, weights: Floats
+    ) -> StreamedTemperature:
+        """Return the most likely temperature, by Newton's steps of one at most."""
+        n, log_inverse, curvature = len(y), self.log_inverse, 0.0
+        smoothing = smoothing_of(self.n_rows + n)
+        for _ in range(_STEPS):
+            loss = LogLoss.of(decisions * math.exp(log_inverse), y, weights)
+            loss = loss.by_trust(1.0, smoothing)
+            curvature = n * loss.curvature(1.0) + 1e-9
+            if not math.isfinite(curvature):
+                return self
+            away = log_inverse - self.log_inverse
+            slope = n * loss.slope(1.0) + self.precision * away
+            step = max(-1.0, min(1.0, -slope / (self.precision + curvature)))
+            log_inverse += step
+            if abs(step) < _NEAR:
+                break
+        return StreamedTemperature(
+            max(math.log(COLDEST), min(-math.log(COLDEST), log_inverse)),
+            (self.precision + curvature)
+            * min(1.0, _ROWS_REMEMBERED / (_ROWS_REMEMBERED + n)),
+            self.n_rows + n,
+        )
+
+
 def _is_calibrated(classifier: Probabilities) -> bool:
     if not classifier.calibrate or getattr(classifier, "temperature_", 1.0) is None:
         raise AttributeError(
@@ -260,7 +328,7 @@ class Probabilities:
             of_fit = np.broadcast_to(temperature, n_labels)
             n_rows = round(1 / getattr(self, "smoothing_", 1.0)) - 2
             known = tuple(
-                StreamedTemperature(-math.log(t), ROWS_REMEMBERED / 10, max(0, n_rows))
+                StreamedTemperature(-math.log(t), _ROWS_REMEMBERED / 10, max(0, n_rows))
                 for t in of_fit
             )
         sample = slice(None, None, -(-len(rows.y) // _MOST_SCORED))

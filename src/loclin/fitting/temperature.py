@@ -1,4 +1,4 @@
-"""The temperature of lowest log loss, of rows held out or of a stream.
+"""The temperature of lowest log loss.
 
 The loss is that of the probabilities that are given: a share of them is spread over all
 classes, so that a few rows far from all others, whose scores may be of any size, do not
@@ -17,11 +17,9 @@ from scipy.special import logsumexp, softmax
 from loclin.engine.data import Floats, Labels
 from loclin.fitting.rows import near_one
 
-ROWS_REMEMBERED = 5000  # the temperature remembers about so many rows of a stream
-_TELLS_NOTHING = 100.0  # at so many spreads of the scores, a temperature tells nothing
-_STEPS, _NEAR = 20, 1e-2  # Newton takes no more steps; one as short is the last
-_TRUST_STEPS = 20  # of the mixture
-_COLDEST = 1e-300  # the lowest temperature; its inverse is the highest
+_STEPS, _NEAR = 20, 1e-2  # the mixture takes no more steps; one as short is the last
+_STARTS = range(6)
+COLDEST = 1e-300  # the lowest temperature; its inverse is the highest
 
 
 class LogLoss(NamedTuple):
@@ -89,6 +87,22 @@ class LogLoss(NamedTuple):
         trust = right / (right + smoothing / self.scores.shape[1])
         return self._replace(weights=self.weights * trust)
 
+    def best_smoothed(self, log_inverse: float, smoothing: float) -> float:
+        """Return the logarithm of the inverse temperature of least loss with smoothing.
+
+        Rows far from all others hide it behind another minimum, so the search begins
+        where the loss is lowest, at the one without smoothing or above.
+        """
+        starts = [log_inverse + step for step in _STARTS]
+        losses = [self.by_row(math.exp(log), smoothing).sum() for log in starts]
+        log_inverse = starts[int(np.argmin(losses))]
+        for _ in range(_STEPS):
+            before = log_inverse
+            log_inverse = self.by_trust(math.exp(before), smoothing).best()
+            if abs(log_inverse - before) < _NEAR:
+                break
+        return log_inverse
+
     def curvature(self, inverse: float) -> float:
         """Return the second derivative: the mean variance of the scores."""
         p = softmax(inverse * self.scores, axis=1)
@@ -113,7 +127,7 @@ def spread(decisions: Floats) -> float:
 def rescaled(temperature: Any, here: float, there: float) -> Any:
     """Return the temperature of scores of this spread, given that of others and theirs."""
     new_temperature = temperature * (here / (there or 1.0) or 1.0)
-    return np.clip(new_temperature, _COLDEST, 1 / _COLDEST)
+    return np.clip(new_temperature, COLDEST, 1 / COLDEST)
 
 
 def temperature_of(
@@ -132,11 +146,8 @@ def temperature_of(
         return 1.0
     loss = LogLoss.of(decisions / unit, y, weights)
     log_inverse = loss.best()
-    for _ in range(_TRUST_STEPS if smoothing else 0):
-        before = log_inverse
-        log_inverse = loss.by_trust(math.exp(before), smoothing).best()
-        if abs(log_inverse - before) < _NEAR:
-            break
+    if smoothing:
+        log_inverse = loss.best_smoothed(log_inverse, smoothing)
     return float(rescaled(math.exp(-log_inverse), unit, 1.0))
 
 
@@ -159,68 +170,3 @@ def log_losses(
 def smoothing_of(n_rows: float) -> float:
     """Return the share of probability that is spread over all classes: Laplace's rule."""
     return 1.0 / (n_rows + 2.0)
-
-
-class StreamedTemperature(NamedTuple):
-    """The temperature of a stream:
-    of scores before their rows are learned, the last ones most.
-
-    The most likely one by the log loss of some rows of each call, where the calls before
-    have left it, as a normal distribution whose precision is theirs.
-
-    Parameters
-    ----------
-    log_inverse : float
-    precision : float
-    n_rows : int
-        That have told it, and those of the first call.
-    """
-
-    log_inverse: float = 0.0
-    precision: float = 0.0
-    n_rows: int = 0
-
-    @property
-    def temperature(self) -> float:
-        """Return the temperature."""
-        return math.exp(-self.log_inverse)
-
-    def after(self, decisions: Floats, y: Labels, weights: Floats) -> StreamedTemperature:
-        """Return what some more rows make of it; of scores that tell nothing, nothing."""
-        unit = spread(decisions)
-        if not 0 < unit < math.inf:
-            return self
-        start = self
-        if not self.precision:
-            best = temperature_of(decisions, y, weights)
-            # The scores tell nothing, as those of a model of one row or one class do.
-            if best >= _TELLS_NOTHING * unit:
-                return self._replace(n_rows=self.n_rows + len(y))
-            start = self._replace(log_inverse=-math.log(best), precision=1e-9)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return start._moved(decisions.astype(np.float64), y, weights)
-
-    def _moved(
-        self, decisions: Floats, y: Labels, weights: Floats
-    ) -> StreamedTemperature:
-        """Return the most likely temperature, by Newton's steps of one at most."""
-        n, log_inverse, curvature = len(y), self.log_inverse, 0.0
-        smoothing = smoothing_of(self.n_rows + n)
-        for _ in range(_STEPS):
-            loss = LogLoss.of(decisions * math.exp(log_inverse), y, weights)
-            loss = loss.by_trust(1.0, smoothing)
-            curvature = n * loss.curvature(1.0) + 1e-9
-            if not math.isfinite(curvature):
-                return self
-            away = log_inverse - self.log_inverse
-            slope = n * loss.slope(1.0) + self.precision * away
-            step = max(-1.0, min(1.0, -slope / (self.precision + curvature)))
-            log_inverse += step
-            if abs(step) < _NEAR:
-                break
-        return StreamedTemperature(
-            max(math.log(_COLDEST), min(-math.log(_COLDEST), log_inverse)),
-            (self.precision + curvature)
-            * min(1.0, ROWS_REMEMBERED / (ROWS_REMEMBERED + n)),
-            self.n_rows + n,
-        )
