@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import VotingClassifier
@@ -133,6 +134,42 @@ def test_rows_far_from_all_others_leave_the_temperature_alone(n_classes):
     for rows in np.array_split(np.roll(np.arange(1500), -2), 10):  # they come last
         state = state.after(decisions[rows], y[rows], np.ones(len(rows)))
     assert state.temperature == pytest.approx(without, rel=0.05)
+
+
+@each("kind", ["wrong", "right", "any"])
+@each("size", [1e3, 1e6])
+@each("n_classes", [2, 4, 100])
+def test_rows_far_away_of_any_size_leave_the_temperature_alone(n_classes, size, kind):
+    rng = np.random.default_rng(0)
+    y, weights = rng.integers(0, n_classes, 400), np.ones(400)
+    decisions = 2 * np.eye(n_classes)[y] + rng.standard_normal((400, n_classes)) / 2
+    without = temperature_of(decisions[20:], y[20:], weights[20:])
+    far = {"wrong": y + 1, "right": y, "any": rng.integers(0, n_classes, 400)}[kind][:20]
+    decisions[:20] = size * np.eye(n_classes)[far % n_classes]
+    found = temperature_of(decisions, y, weights)
+
+    def loss(temperature):  # of the other rows
+        scores = decisions[20:] / temperature
+        return (logsumexp(scores, axis=1) - scores[np.arange(380), y[20:]]).mean()
+
+    assert loss(found) < loss(without) + 0.1
+
+
+@each("kind", ["wrong", "any"])
+@each("size", [1e3, 1e6])
+@each("n_classes", [2, 4])
+def test_rows_far_away_in_each_call_leave_the_temperature_of_a_stream_alone(n_classes, size, kind):
+    rng = np.random.default_rng(0)
+    y, labels = rng.integers(0, n_classes, 2000), np.eye(n_classes)
+    decisions = 2 * labels[y] + rng.standard_normal((2000, n_classes))
+    without = temperature_of(decisions, y, np.ones(2000))
+    any_scores = rng.standard_normal((100, n_classes))
+    wrong = labels[(y[::20] + 1) % n_classes]
+    decisions[::20] = size * (any_scores if kind == "any" else wrong)
+    state = StreamedTemperature()
+    for rows in np.array_split(np.arange(2000), 20):
+        state = state.after(decisions[rows], y[rows], np.ones(len(rows)))
+    assert state.temperature == pytest.approx(without, rel=0.4)
 
 
 def test_scores_that_tell_all_or_nothing_leave_probabilities_finite():

@@ -11,14 +11,15 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import root_scalar
-from scipy.special import logsumexp, softmax
+from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 
 from loclin.engine.data import Floats, Labels
 from loclin.fitting.rows import near_one
 
-_STEPS, _NEAR = 20, 1e-2  # the mixture takes no more steps; one as short is the last
-_STARTS = range(6)
+# Logarithms of inverse temperatures, in steps of about 1. A few rows far from all others
+# raise the spread, so the highest is far above it.
+_GRID = np.linspace(math.log(1e-3), math.log(1e6), 22).tolist()
 COLDEST = 1e-300  # the lowest temperature; its inverse is the highest
 
 
@@ -59,23 +60,27 @@ class LogLoss(NamedTuple):
 
     def by_row(self, inverse: float, smoothing: float = 0.0) -> Floats:
         """Return the rows' shares of the log loss."""
-        losses = logsumexp(inverse * self.scores, axis=1)
-        if smoothing:
-            uniform = smoothing / self.scores.shape[1]
-            losses = -np.log((1 - smoothing) * np.exp(-losses) + uniform)
-        return self.weights * losses
+        return self.weights * self._smoothed(self._sharp(inverse), smoothing)
 
-    def best(self) -> float:
-        """Return the logarithm of the inverse temperature of least loss."""
-        low, high = math.log(1e-3), math.log(1e3)
-        if self.slope(math.exp(low)) >= 0:  # scores that tell nothing, or lie
-            return low
-        if self.slope(math.exp(high)) <= 0:
-            return high
-        result = root_scalar(
-            lambda log: self.slope(math.exp(log)), bracket=(low, high), xtol=1e-3
+    def best(self, smoothing: float) -> float:
+        """Return the logarithm of the inverse temperature of least loss.
+
+        With smoothing the loss may have several minima: where a few rows far from all
+        others decide, it is flat. So a grid is tried first. Without, there is one.
+        """
+
+        def loss(log_inverse: float) -> float:
+            losses = self._smoothed(self._damped(math.exp(log_inverse)), smoothing)
+            return float(self.weights @ losses)
+
+        near = _GRID[0], _GRID[-1]
+        if smoothing:
+            least = int(np.argmin([loss(log_inverse) for log_inverse in _GRID]))
+            near = _GRID[max(least - 1, 0)], _GRID[min(least + 1, len(_GRID) - 1)]
+        found = minimize_scalar(
+            loss, bounds=near, method="bounded", options={"xatol": 1e-3}
         )
-        return float(result.root)
+        return float(found.x)
 
     def by_trust(self, inverse: float, smoothing: float) -> LogLoss:
         """Return the loss with rows weighed by how much they speak of the scores.
@@ -83,25 +88,26 @@ class LogLoss(NamedTuple):
         A label is one of the softmax, or of any class: smoothing tells how often. This is
         the E step of that mixture.
         """
-        right = (1 - smoothing) * np.exp(-logsumexp(inverse * self.scores, axis=1))
+        right = (1 - smoothing) * np.exp(-self._damped(inverse))
         trust = right / (right + smoothing / self.scores.shape[1])
         return self._replace(weights=self.weights * trust)
 
-    def best_smoothed(self, log_inverse: float, smoothing: float) -> float:
-        """Return the logarithm of the inverse temperature of least loss with smoothing.
+    def _damped(self, inverse: float) -> Floats:
+        """Return the rows' losses, whose derivative is that of `slope`."""
+        any_label = inverse * self.others / (len(self.others) + 2)
+        return self._sharp(inverse) - any_label
 
-        Rows far from all others hide it behind another minimum, so the search begins
-        where the loss is lowest, at the one without smoothing or above.
-        """
-        starts = [log_inverse + step for step in _STARTS]
-        losses = [self.by_row(math.exp(log), smoothing).sum() for log in starts]
-        log_inverse = starts[int(np.argmin(losses))]
-        for _ in range(_STEPS):
-            before = log_inverse
-            log_inverse = self.by_trust(math.exp(before), smoothing).best()
-            if abs(log_inverse - before) < _NEAR:
-                break
-        return log_inverse
+    def _sharp(self, inverse: float) -> Floats:
+        """Return the rows' losses without smoothing; scipy's logsumexp takes longer."""
+        top = self.scores.max(axis=1)
+        odds = np.exp(inverse * (self.scores - top[:, None]))
+        return inverse * top + np.log(odds.sum(axis=1))
+
+    def _smoothed(self, losses: Floats, smoothing: float) -> Floats:
+        if not smoothing:
+            return losses
+        uniform = smoothing / self.scores.shape[1]
+        return -np.log((1 - smoothing) * np.exp(-losses) + uniform)
 
     def curvature(self, inverse: float) -> float:
         """Return the second derivative: the mean variance of the scores."""
@@ -134,7 +140,7 @@ def temperature_of(
     decisions: Floats, y: Labels, weights: Floats, smoothing: float | None = None
 ) -> float:
     """Return the temperature of least log loss;
-    between 1/1000 and 1000 of the scores' spread.
+    between a millionth and 1000 of the scores' spread.
 
     The loss is that of probabilities with this smoothing; None: with that of so many
     rows. So a few rows far from all others, whose scores may be of any size, do not make
@@ -144,10 +150,7 @@ def temperature_of(
     unit = spread(decisions)
     if not 0 < unit < math.inf:
         return 1.0
-    loss = LogLoss.of(decisions / unit, y, weights)
-    log_inverse = loss.best()
-    if smoothing:
-        log_inverse = loss.best_smoothed(log_inverse, smoothing)
+    log_inverse = LogLoss.of(decisions / unit, y, weights).best(smoothing)
     return float(rescaled(math.exp(-log_inverse), unit, 1.0))
 
 
